@@ -1,0 +1,1 @@
+"""Ground floor: dtypes, shapes, errors, environment, hashing. Imports nothing else of fuelvk."""
