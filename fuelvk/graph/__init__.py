@@ -1,0 +1,1 @@
+"""What an op means: names, shapes, dtypes, decompositions, derivatives. Knows no kernel and no device."""

@@ -1,0 +1,1 @@
+"""One file per fused op; each defines ``OP``, a FusedOpEntry."""

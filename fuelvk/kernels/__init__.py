@@ -1,0 +1,1 @@
+"""How an op runs, what it costs and what it promises."""
