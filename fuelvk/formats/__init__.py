@@ -1,0 +1,1 @@
+"""Readers of model files, on top of the field's own packages."""
