@@ -1,0 +1,160 @@
+"""One class per compiler, same interface: a table and a variant in, SPIR-V and the files read out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from fuelvk.base.errors import ShaderBuildError
+from fuelvk.shaderbuild import toolchain
+from fuelvk.shaderbuild.tables import Table, VariantSpec
+from fuelvk.shaderbuild.toolchain import Tool
+
+# spirv_1_3: from 1.4 on slangc copies structs with OpCopyLogical, which Mesa 22 refuses.
+# fp-mode precise: forbids contraction; without it drivers fold the exact steps of compensated arithmetic.
+# O0: the pinned package carries no SPIRV-Tools; optimised modules crash one driver and are no faster elsewhere.
+SLANG_FLAGS = (
+    "-target",
+    "spirv",
+    "-profile",
+    "spirv_1_3",
+    "-O0",
+    "-fp-mode",
+    "precise",
+    "-fvk-use-entrypoint-name",
+)
+GLSL_FLAGS = ("-V", "--target-env", "vulkan1.1")
+VALIDATION_TARGET = "vulkan1.2"
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A validated module, the files it was made from (relative to the root), and the compiler's warnings."""
+
+    spirv: bytes
+    closure: tuple[str, ...]
+    warnings: str
+
+
+class Compiler(Protocol):
+    """What the build needs of a compiler."""
+
+    @property
+    def tool(self) -> Tool: ...
+
+    @property
+    def validator(self) -> Tool: ...
+
+    @property
+    def flags(self) -> tuple[str, ...]: ...
+
+    def compile(self, root: Path, table: Table, variant: VariantSpec, scratch: Path) -> Compiled:
+        """Returns the module; ``scratch`` is an empty folder for this call alone. Raises ShaderBuildError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SlangCompiler:
+    """slangc: every entry point of a source in one process and one module."""
+
+    tool: Tool
+    validator: Tool
+    flags: tuple[str, ...] = SLANG_FLAGS
+
+    def compile(self, root: Path, table: Table, variant: VariantSpec, scratch: Path) -> Compiled:
+        output, depfile = scratch / "out.spv", scratch / "out.d"
+        arguments = [table.source, *self.flags, *table.flags, *_includes(table)]
+        arguments += [f"-D{name}={value}" for name, value in variant.defines]
+        for entry in table.entries:
+            arguments += ["-entry", entry, "-stage", "compute"]
+        arguments += ["-o", str(output), "-depfile", str(depfile)]
+        return _finish(self.tool, self.validator, root, table, variant, arguments, output, depfile)
+
+
+@dataclass(frozen=True, slots=True)
+class GlslCompiler:
+    """glslangValidator: one entry point, main."""
+
+    tool: Tool
+    validator: Tool
+    flags: tuple[str, ...] = GLSL_FLAGS
+
+    def compile(self, root: Path, table: Table, variant: VariantSpec, scratch: Path) -> Compiled:
+        output, depfile = scratch / "out.spv", scratch / "out.d"
+        arguments = [*self.flags, *table.flags, *(flag.replace(" ", "") for flag in _includes(table))]
+        arguments += [f"-D{name}={value}" for name, value in variant.defines]
+        arguments += ["-o", str(output), "--depfile", str(depfile), table.source]
+        return _finish(self.tool, self.validator, root, table, variant, arguments, output, depfile)
+
+
+def compiler_for(language: str) -> Compiler:
+    """Returns the compiler of a shader language, found or fetched."""
+    validator = toolchain.find("spirv-val")
+    if language == "slang":
+        return SlangCompiler(toolchain.find("slangc"), validator)
+    return GlslCompiler(toolchain.find("glslangValidator"), validator)
+
+
+def _includes(table: Table) -> list[str]:
+    base = f"shaders/{table.language.name}"
+    return [f"-I{base}/{table.language.library}", f"-I{Path(table.source).parent.as_posix()}"]
+
+
+def _finish(
+    tool: Tool,
+    validator: Tool,
+    root: Path,
+    table: Table,
+    variant: VariantSpec,
+    arguments: Sequence[str],
+    output: Path,
+    depfile: Path,
+) -> Compiled:
+    done = tool.run(arguments, root)
+    words = (done.stdout + "\n" + done.stderr).strip()
+    if done.returncode or not output.is_file():
+        raise _compile_error(tool, table, variant, words or f"exit status {done.returncode}, no message")
+    checked = validator.run(["--target-env", VALIDATION_TARGET, str(output)], root)
+    if checked.returncode:
+        raise ShaderBuildError(
+            f"{table.source}: spirv-val refuses the module of {variant.name}",
+            seen="\n" + (checked.stdout + checked.stderr).strip(),
+            hint="either the source asks for something Vulkan 1.2 does not allow, or the compiler erred",
+        )
+    warnings = words if "warning" in words.lower() else ""
+    return Compiled(output.read_bytes(), _closure(root, table, depfile), warnings)
+
+
+_PLACES = (
+    re.compile(r"-->\s*(?P<file>[^\n]+?):(?P<line>\d+):\d+"),  # slangc
+    re.compile(r"(?:ERROR|WARNING): (?P<file>[^:\n]+):(?P<line>\d+):"),  # glslang
+    re.compile(r"(?P<file>[^\s():]+)\((?P<line>\d+)\)"),  # older slangc
+)
+
+
+def _compile_error(tool: Tool, table: Table, variant: VariantSpec, words: str) -> ShaderBuildError:
+    place = next((m for pattern in _PLACES if (m := pattern.search(words))), None)
+    where = f"{place['file']}:{place['line']}" if place else table.source
+    return ShaderBuildError(f"{where}: {tool.name} refuses {variant.name}", seen="\n" + words)
+
+
+def _closure(root: Path, table: Table, depfile: Path) -> tuple[str, ...]:
+    """Returns the files named by a Make-style dependency file, relative to ``root``, sorted."""
+    text = depfile.read_text(encoding="utf-8").replace("\\\n", " ")
+    _, _, listed = text.partition(": ")
+    names: set[str] = {table.source}
+    for raw in re.split(r"(?<!\\)\s+", listed.strip()):
+        path = Path(raw.replace("\\ ", " "))
+        path = (path if path.is_absolute() else root / path).resolve()
+        try:
+            names.add(path.relative_to(root.resolve()).as_posix())
+        except ValueError:
+            raise ShaderBuildError(
+                f"{table.source} includes a file outside the repository",
+                seen=str(path),
+                hint="move it under shaders/",
+            ) from None
+    return tuple(sorted(names))
