@@ -232,7 +232,7 @@ def _one(
     index: int,
     scratch: Path,
 ) -> tuple[dict[str, Any], bytes, str] | None:
-    """Compiles one variant; returns manifest row, module and warnings, or None when its source already failed."""
+    """Compiles one variant; returns manifest row, module and warnings; None when its source has failed."""
     if source.error is not None:
         return None
     table, variant = source.table, source.variants[index]
