@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fuelvk.shaderbuild.manifest import EntryInfo, Manifest, Variant, load_manifest
 
 if TYPE_CHECKING:
-    from fuelvk.shaderbuild.build import BuildReport, build
+    from fuelvk.shaderbuild.builder import BuildReport, build
 
 __all__ = ["BuildReport", "EntryInfo", "Manifest", "Variant", "build", "load_manifest"]
 
@@ -20,5 +20,5 @@ def __getattr__(name: str) -> Any:
     if name in ("BuildReport", "build"):
         import importlib
 
-        return getattr(importlib.import_module("fuelvk.shaderbuild.build"), name)
+        return getattr(importlib.import_module("fuelvk.shaderbuild.builder"), name)
     raise AttributeError(f"module 'fuelvk.shaderbuild' has no attribute {name!r}")

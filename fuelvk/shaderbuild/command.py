@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fuelvk.base.errors import FuelvkError, ShaderBuildError
-from fuelvk.shaderbuild.build import build, check
+from fuelvk.shaderbuild.builder import build, check
 from fuelvk.shaderbuild.manifest import MANIFEST, Manifest, Variant, read_document
 from fuelvk.shaderbuild.paths import REBUILD, output_dir, source_root
 from fuelvk.shaderbuild.tables import discover

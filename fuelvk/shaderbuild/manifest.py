@@ -1,6 +1,6 @@
 """Reads the build output: which variants exist, what they ask of a device, and their SPIR-V.
 
-The file is written by `build.py`. This module reads nothing else until a variant's `spirv()` is called, and
+The file is written by `builder.py`. This module reads nothing else until a variant's `spirv()` is called, and
 imports nothing heavy.
 """
 
