@@ -70,7 +70,7 @@ FN float st_gelu_erf(float x) {
   st_ff y = st_two_prod(s.m, vh);
   float v = y.h + (y.l + s.m * vl);
   uint b = st_pack(v, s.e + SEL(neg, n, 0)) | (u & 0x80000000u);
-  uint limit = SEL(a == 0u || (a == ST_INF && !neg), u, SEL(a == ST_INF, 0x80000000u, ST_NAN));
-  return U2F(SEL(special, limit, b));
+  uint limit = SEL(a == 0u || (a == ST_INF && !neg), u, SEL(a > ST_INF, ST_NAN, 0x80000000u));
+  return U2F(SEL(special || (neg && a > 0x41700000u), limit, b));
 }
 #endif
