@@ -1,0 +1,373 @@
+"""Recording: dispatches and copies with barriers where a hazard is, into command buffers that can be submitted again."""
+
+from __future__ import annotations
+
+import heapq
+import threading
+from collections import deque
+from collections.abc import Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from fuelvk.base.errors import FuelvkError, ParameterError
+from fuelvk.vulkan.descriptors import Descriptors, PushDescriptors, SetDescriptors
+from fuelvk.vulkan.features import COMPUTE_STAGE
+from fuelvk.vulkan.hazards import HazardTracker
+from fuelvk.vulkan.loader import Api, check
+from fuelvk.vulkan.memory import Buffer, Use
+from fuelvk.vulkan.pipelines import Pipeline
+from fuelvk.vulkan.profiler import Profiler
+
+if TYPE_CHECKING:
+    from fuelvk.vulkan.device import Device
+
+#: Commands in one command buffer; a recording has as many of these as it needs, submitted together.
+COMMANDS_PER_BUFFER = 2000
+
+_COMPUTE = 1
+_STAGES = 0x800 | 0x1000
+_HOST_STAGE = 0x4000
+_SHADER_READ, _SHADER_WRITE, _TRANSFER_READ, _TRANSFER_WRITE, _HOST_READ = 0x20, 0x40, 0x800, 0x1000, 0x2000
+_SIMULTANEOUS_USE = 4
+_ZEROS = bytes(8)
+
+
+class CommandPool:
+    """A VkCommandPool with its command buffers and descriptors: all that one recording owns."""
+
+    __slots__ = ("_allocate", "_api", "_device", "buffers", "descriptors", "handle", "profiler")
+
+    def __init__(self, api: Api, device: Any, family: int, descriptors: Descriptors | None) -> None:
+        self._api = api
+        self._device = device
+        self.descriptors = descriptors
+        self.profiler: Profiler | None = None
+        self.buffers: list[Any] = []
+        cell = api.ffi.new("VkCommandPool*")
+        info = api.new("VkCommandPoolCreateInfo", queueFamilyIndex=family)
+        check(api.lib.vkCreateCommandPool(device, info, api.null, cell), "vkCreateCommandPool")
+        self.handle = cell[0]
+        self._allocate = api.new("VkCommandBufferAllocateInfo", commandPool=self.handle, commandBufferCount=1)
+
+    def buffer(self, index: int) -> Any:
+        """Returns the command buffer of that index, allocating it when it is the next one."""
+        if index == len(self.buffers):
+            cell = self._api.ffi.new("VkCommandBuffer*")
+            check(self._api.lib.vkAllocateCommandBuffers(self._device, self._allocate, cell), "vkAllocateCommandBuffers")
+            self.buffers.append(cell[0])
+        return self.buffers[index]
+
+    def reset(self) -> None:
+        """Makes everything ready to be recorded again; the device is done with it."""
+        check(self._api.lib.vkResetCommandPool(self._device, self.handle, 0), "vkResetCommandPool")
+        if self.descriptors is not None:
+            self.descriptors.reset()
+        self._drop_profiler()
+
+    def close(self) -> None:
+        """Destroys everything."""
+        self._drop_profiler()
+        if self.descriptors is not None:
+            self.descriptors.close()
+        self._api.lib.vkDestroyCommandPool(self._device, self.handle, self._api.null)
+
+    def _drop_profiler(self) -> None:
+        if self.profiler is not None:
+            self.profiler.close()
+            self.profiler = None
+
+
+class CommandPools:
+    """The pools of a device: free ones, and those of dropped recordings that the device may still be working on."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._free: list[CommandPool] = []
+        self._all: list[CommandPool] = []
+        self._waiting: list[tuple[int, int, CommandPool]] = []
+        self._order = count()
+        self._lock = threading.Lock()
+        self.dropped: deque[tuple[int, CommandPool]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def take(self) -> CommandPool:
+        """Returns a pool that is ready to record into."""
+        with self._lock:
+            if self.dropped or self._waiting:
+                self._collect()
+            if self._free:
+                pool = self._free.pop()
+                pool.reset()
+                return pool
+            pool = self._create()
+            self._all.append(pool)
+            return pool
+
+    def close(self) -> None:
+        """Destroys all pools; the device is idle."""
+        with self._lock:
+            for pool in self._all:
+                pool.close()
+            self._all.clear()
+            self._free.clear()
+            self._waiting.clear()
+            self.dropped.clear()
+
+    def _create(self) -> CommandPool:
+        device = self._device
+        a, limit = device.api, device.info.limits.max_storage_range
+        descriptors: Descriptors | None = None
+        if device.addressing == "ssbo":
+            kind = PushDescriptors if "push_descriptor" in device.info.features else SetDescriptors
+            descriptors = kind(a, device.handle, limit)
+        return CommandPool(a, device.handle, device.info.queue_family, descriptors)
+
+    def _collect(self) -> None:
+        waiting = self._waiting
+        while self.dropped:
+            value, pool = self.dropped.popleft()
+            heapq.heappush(waiting, (value, next(self._order), pool))
+        queue = self._device.queue
+        if waiting and waiting[0][0] > queue.completed:
+            queue.poll()
+        while waiting and waiting[0][0] <= queue.completed:
+            self._free.append(heapq.heappop(waiting)[2])
+
+
+class Recording:
+    """Finished command buffers. Can be submitted any number of times, also while an earlier run is under way."""
+
+    __slots__ = ("__weakref__", "_buffers", "_slots", "array", "blocks", "count", "device", "label", "pool", "use")
+
+    def __init__(
+        self,
+        device: Device,
+        pool: CommandPool,
+        count_: int,
+        buffers: set[Buffer],
+        label: str,
+        keep: bool,
+    ) -> None:
+        self.device = device
+        self.pool = pool
+        self.count = count_
+        self.array = device.api.ffi.new("VkCommandBuffer[]", pool.buffers[:count_])
+        self.label = label
+        self.use = Use()
+        self._slots = {buffer.slot for buffer in buffers}
+        self._buffers = buffers if keep else None
+        self.blocks = tuple({slot.block for slot in self._slots})
+        for slot in self._slots:
+            slot.uses.append(self.use)
+
+    def __del__(self) -> None:
+        if not hasattr(self, "blocks"):
+            return
+        for slot in self._slots:
+            slot.retire(self.use)
+        if self.device.usable:
+            self.device.pools.dropped.append((self.use.value, self.pool))
+
+    @property
+    def last_use(self) -> int:
+        """The timeline value of the last submission; 0 before the first."""
+        return self.use.value
+
+    def timings(self) -> list[tuple[str, float]]:
+        """Returns (label, nanoseconds) per dispatch of the last run of a profiled recording; waits for it."""
+        profiler = self.pool.profiler
+        if profiler is None or not self.use.value:
+            raise ParameterError("no timings", seen="not profiled" if profiler is None else "not submitted",
+                                 hint="record with profile=True and submit")  # fmt: skip
+        self.device.wait(self.use.value)
+        return profiler.timings()
+
+
+class Recorder:
+    """Records dispatches and copies. For one thread; take one recorder per thread."""
+
+    __slots__ = (
+        "_api", "_barrier", "_bind", "_bound", "_buffers", "_commands", "_count", "_descriptors", "_device", "_dispatch",
+        "_hazards", "_label", "_last", "_max", "_memory_barrier", "_null", "_pool", "_profiler", "_push", "_push_limit",
+        "label",
+    )  # fmt: skip
+
+    def __init__(self, device: Device, label: str = "", profile: bool = False) -> None:
+        a = device.api
+        self._device = device
+        self._api = a
+        self._null = a.null
+        self.label = label
+        self._buffers: list[Buffer] = []
+        self._hazards = HazardTracker()
+        self._bound: Pipeline | None = None
+        self._last: Pipeline | None = None
+        self._label = ""
+        self._max = device.info.limits.max_groups
+        self._push_limit = device.pipelines.push_limit
+        self._bind = a.lib.vkCmdBindPipeline
+        self._push = a.lib.vkCmdPushConstants
+        self._dispatch = a.lib.vkCmdDispatch
+        self._barrier = a.lib.vkCmdPipelineBarrier
+        self._memory_barrier = device.structures.between
+        self._pool: CommandPool | None = device.pools.take()
+        self._profiler = self._pool.profiler = Profiler(a, device.handle, device.info.limits) if profile else None
+        self._descriptors = self._pool.descriptors
+        self._count = 0
+        self._commands: Any = None
+        self._begin()
+        self._barrier(self._commands, _STAGES, _STAGES, 0, 1, self._memory_barrier, 0, self._null, 0, self._null)
+
+    def __del__(self) -> None:
+        pool = getattr(self, "_pool", None)
+        if pool is not None and self._device.usable:
+            self._device.pools.dropped.append((0, pool))
+
+    def dispatch(
+        self,
+        pipeline: Pipeline,
+        groups: tuple[int, int, int],
+        buffers: Sequence[Buffer],
+        writes: int,
+        params: bytes = b"",
+        label: str = "",
+    ) -> None:
+        """Records one dispatch of ``groups`` workgroups.
+
+        ``writes`` is a bit mask over ``buffers``; all of them may be read. ``params`` follows the buffers' addresses
+        (zeros in storage-buffer mode) in the push block. Raises ParameterError for a grid above the device's limits,
+        a freed buffer or a push block that is too large.
+        """
+        x, y, z = groups
+        most = self._max
+        if x > most[0] or y > most[1] or z > most[2]:
+            raise ParameterError("a grid larger than the device dispatches", asked=groups, allowed=most,
+                                 hint="fold the grid")  # fmt: skip
+        commands = self._commands
+        self._count += 1
+        if self._count % COMMANDS_PER_BUFFER == 0:
+            commands = self._cut()
+        try:
+            if self._hazards.access(buffers, writes):
+                null = self._null
+                self._barrier(commands, _STAGES, _STAGES, 0, 1, self._memory_barrier, 0, null, 0, null)
+            if self._descriptors is None:
+                data = b"".join([buffer.word for buffer in buffers]) + params
+            else:
+                data = _ZEROS * len(buffers) + params
+                self._descriptors.bind(commands, pipeline, buffers)
+        except (TypeError, AttributeError) as error:
+            raise self._explain(buffers) from error
+        if pipeline is not self._bound:
+            self._bind(commands, _COMPUTE, pipeline.handle)
+            self._bound = pipeline
+        size = len(data)
+        if size > self._push_limit:
+            raise ParameterError("too many push constants", asked=f"{size} bytes", allowed=self._push_limit)
+        self._push(commands, pipeline.layout_handle, COMPUTE_STAGE, 0, size, data)
+        self._buffers += buffers
+        self._label = label
+        if self._profiler is None:
+            self._dispatch(commands, x, y, z)
+        else:
+            self._profiler.begin(commands, label or repr(pipeline))
+            self._dispatch(commands, x, y, z)
+            self._profiler.end(commands)
+
+    def copy(self, src: Buffer, dst: Buffer, nbytes: int, src_offset: int = 0, dst_offset: int = 0) -> None:
+        """Records a copy of ``nbytes`` between buffers; ranges must lie inside and must not overlap."""
+        _check_range(src, src_offset, nbytes)
+        _check_range(dst, dst_offset, nbytes)
+        if not nbytes:
+            return
+        first, second = src.offset + src_offset, dst.offset + dst_offset
+        if src.slot is dst.slot and first < second + nbytes and second < first + nbytes:
+            raise ParameterError("a copy between overlapping ranges", asked=f"{nbytes} bytes at {first} and {second}")
+        self._ordered((src, dst), 0b10)
+        region = self._api.ffi.new("VkBufferCopy*", {"srcOffset": first, "dstOffset": second, "size": nbytes})
+        self._api.lib.vkCmdCopyBuffer(self._commands, src.handle, dst.handle, 1, region)
+
+    def fill(self, buffer: Buffer, word: int = 0, offset: int = 0, nbytes: int | None = None) -> None:
+        """Records a fill with a 32-bit word; offset and size are multiples of 4."""
+        size = buffer.nbytes - offset if nbytes is None else nbytes
+        _check_range(buffer, offset, size)
+        if offset % 4 or size % 4:
+            raise ParameterError("a fill works on 32-bit words", asked=f"{size} bytes at {offset}")
+        if size:
+            self._ordered((buffer,), 0b1)
+            self._api.lib.vkCmdFillBuffer(self._commands, buffer.handle, buffer.offset + offset, size, word)
+
+    def finish(self, keep: bool = True) -> Recording:
+        """Ends the recording; the recorder is used up.
+
+        ``keep`` holds the buffers for as long as the recording lives. Without it the caller sees to it that live
+        buffers lie at the same places whenever the recording is submitted.
+        """
+        pool = self._take_pool()
+        null = self._null
+        self._barrier(
+            self._commands, _STAGES, _HOST_STAGE | _STAGES, 0, 1, self._device.structures.to_host, 0, null, 0, null
+        )
+        check(self._api.lib.vkEndCommandBuffer(self._commands), "vkEndCommandBuffer")
+        self._device.debug.raise_pending()
+        label = ": ".join(filter(None, (self.label, self._label or (repr(self._bound) if self._bound else ""))))
+        used = self._count // COMMANDS_PER_BUFFER + 1
+        return Recording(self._device, pool, used, set(self._buffers), label, keep)
+
+    def _take_pool(self) -> CommandPool:
+        pool, self._pool = self._pool, None
+        if pool is None:
+            raise ParameterError("the recorder is finished", hint="take a new one with Device.recorder()")
+        return pool
+
+    def _begin(self) -> None:
+        assert self._pool is not None
+        self._commands = self._pool.buffer(self._count // COMMANDS_PER_BUFFER)
+        check(self._api.lib.vkBeginCommandBuffer(self._commands, self._device.structures.begin), "vkBeginCommandBuffer")
+
+    def _cut(self) -> Any:
+        check(self._api.lib.vkEndCommandBuffer(self._commands), "vkEndCommandBuffer")
+        self._bound = None
+        self._begin()
+        return self._commands
+
+    def _ordered(self, buffers: tuple[Buffer, ...], writes: int) -> None:
+        self._count += 1
+        if self._count % COMMANDS_PER_BUFFER == 0:
+            self._cut()
+        self._buffers += buffers
+        if self._hazards.access(buffers, writes):
+            null = self._null
+            self._barrier(self._commands, _STAGES, _STAGES, 0, 1, self._memory_barrier, 0, null, 0, null)
+
+    def _explain(self, buffers: Sequence[Buffer]) -> FuelvkError:
+        for i, buffer in enumerate(buffers):
+            if not isinstance(buffer, Buffer):
+                return ParameterError(f"buffer {i} of a dispatch is not a buffer", seen=type(buffer).__name__)
+            if buffer.freed:
+                return ParameterError(f"buffer {i} of a dispatch was freed")
+        return ParameterError("a dispatch takes buffers, a bit mask and bytes")
+
+
+class Structures:
+    """Structures that every recording uses."""
+
+    __slots__ = ("begin", "between", "to_host")
+
+    def __init__(self, api: Api) -> None:
+        written = _SHADER_WRITE | _TRANSFER_WRITE
+        touched = _SHADER_READ | _SHADER_WRITE | _TRANSFER_READ | _TRANSFER_WRITE
+        self.between = api.new("VkMemoryBarrier", srcAccessMask=written, dstAccessMask=touched)
+        self.to_host = api.new("VkMemoryBarrier", srcAccessMask=written, dstAccessMask=_HOST_READ | touched)
+        self.begin = api.new("VkCommandBufferBeginInfo", flags=_SIMULTANEOUS_USE)
+
+
+def _check_range(buffer: Buffer, offset: int, nbytes: int) -> None:
+    if buffer.freed:
+        raise ParameterError("the buffer was freed")
+    if offset < 0 or nbytes < 0 or offset + nbytes > buffer.nbytes:
+        raise ParameterError(
+            "a range outside its buffer", asked=f"{nbytes} bytes at {offset}", allowed=f"{buffer.nbytes} bytes"
+        )

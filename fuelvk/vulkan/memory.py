@@ -1,0 +1,403 @@
+"""Device memory: large blocks, slots of a size class inside them, a budget at the edge.
+
+A slot keeps its place in its block for as long as the block lives, and the lowest free slot of a class is handed out
+first. A steady state that allocates and frees the same sizes therefore sees the same addresses again, so a recording
+made for one run fits the next. Blocks are padded: one driver reads past the end of a buffer that ends at a page.
+"""
+
+from __future__ import annotations
+
+import heapq
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from fuelvk.base.errors import FuelvkError, OutOfDeviceMemoryError, ParameterError
+from fuelvk.vulkan.loader import Api, check
+
+ALIGNMENT = 256
+PADDING = 4096
+FIRST_BLOCK = 4 << 20
+LARGEST_BLOCK = 64 << 20
+#: Above this size a buffer gets a block to itself.
+DEDICATED = 16 << 20
+_STEPS = 8
+_DEDICATED_STEPS = 16
+
+DEVICE_LOCAL, HOST_VISIBLE, HOST_COHERENT, HOST_CACHED = 1, 2, 4, 8
+_USAGE = 0x1 | 0x2 | 0x20
+_USAGE_ADDRESS = 0x20000
+
+_numbers = count(1)
+_FREED = object()
+
+
+def size_class(nbytes: int, step: int = ALIGNMENT) -> int:
+    """Returns the slot size for ``nbytes``: a multiple of ``step``, 8 (16 when dedicated) classes to each doubling."""
+    rounded = max(step, -(-nbytes // step) * step)
+    steps = _STEPS if rounded <= DEDICATED else _DEDICATED_STEPS
+    grain = max(step, (1 << (rounded - 1).bit_length()) // (2 * steps))
+    return -(-rounded // grain) * grain
+
+
+class Block:
+    """One VkBuffer with its memory, mapped for as long as it lives where the host can see it."""
+
+    __slots__ = ("address", "alive", "coherent", "handle", "index", "live", "memory", "pointer", "size", "slots", "used")
+
+    def __init__(self, index: int, size: int, handle: Any, memory: Any, pointer: Any, address: int, coherent: bool):
+        self.index = index
+        self.size = size
+        self.handle = handle
+        self.memory = memory
+        self.pointer = pointer
+        self.address = address
+        self.coherent = coherent
+        self.used = 0
+        self.live = 0
+        self.slots: list[Slot] = []
+        self.alive = True
+
+
+class Use:
+    """The timeline value of the last submission of one recording."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = 0
+
+
+class Slot:
+    """A range of a block. ``uses`` has an entry per recording that names it, so that a submission is one store."""
+
+    __slots__ = ("block", "last", "number", "offset", "order", "size", "uses")
+
+    def __init__(self, block: Block, offset: int, size: int) -> None:
+        self.block = block
+        self.offset = offset
+        self.size = size
+        self.number = next(_numbers)
+        self.order = block.index << 48 | offset
+        self.last = 0
+        self.uses: list[Use] = []
+
+    def last_use(self) -> int:
+        """Returns the timeline value after which no submission so far touches this slot."""
+        last = self.last
+        for use in self.uses:
+            if use.value > last:
+                last = use.value
+        return last
+
+    def retire(self, use: Use) -> None:
+        """Forgets a recording's cell, keeping its last value."""
+        if use.value > self.last:
+            self.last = use.value
+        if use in self.uses:
+            self.uses.remove(use)
+
+
+class Buffer:
+    """A range of device memory; goes back to its pool with the last reference or by ``free``.
+
+    ``address`` is its device address (0 without that feature), ``handle`` and ``offset`` its place in a VkBuffer.
+    """
+
+    __slots__ = (
+        "__weakref__", "_pool", "address", "handle", "info", "key", "nbytes", "offset", "parent", "slot", "span", "word",
+    )  # fmt: skip
+
+    def __init__(self, pool: Pool, slot: Slot, nbytes: int, start: int = 0, parent: object = None) -> None:
+        block = slot.block
+        self._pool = pool
+        self.slot = slot
+        self.nbytes = nbytes
+        self.parent = parent
+        self.handle = block.handle
+        self.offset = slot.offset + start
+        self.address = block.address + self.offset if block.address else 0
+        self.word = self.address.to_bytes(8, "little")
+        self.key = slot.number
+        self.span: tuple[int, int] | None = None if parent is None else (start, start + max(nbytes, 1))
+        self.info: Any = None
+
+    def __del__(self) -> None:
+        if getattr(self, "parent", _FREED) is None:
+            self._pool.returned.append(self.slot)
+
+    def __repr__(self) -> str:
+        return f"Buffer({self.nbytes} bytes at block {self.slot.block.index} + {self.offset})"
+
+    @property
+    def last_use(self) -> int:
+        """The timeline value after which the device no longer touches this memory."""
+        return self.slot.last_use()
+
+    @property
+    def freed(self) -> bool:
+        """Whether ``free`` was called."""
+        return self.parent is _FREED
+
+    @property
+    def mapped(self) -> memoryview | None:
+        """The bytes in place, where host and device share coherent memory; else None. Does not wait for the device."""
+        pointer = self.pointer
+        if pointer is None or not self.slot.block.coherent or self._pool.hidden:
+            return None
+        return memoryview(self._pool.api.ffi.buffer(pointer, self.nbytes))
+
+    @property
+    def pointer(self) -> Any:
+        """The host address as a ``char*``, or None when the host cannot see this memory."""
+        base = self.slot.block.pointer
+        return None if base is None else base + self.offset
+
+    def view(self, offset: int, nbytes: int) -> Buffer:
+        """Returns a part of this buffer that keeps it alive; ``offset`` is a multiple of the device's alignment."""
+        start = offset + (self.span[0] if self.span else 0)
+        if offset < 0 or nbytes < 0 or offset + nbytes > self.nbytes or start % self._pool.view_alignment:
+            raise ParameterError(
+                "a view must lie inside its buffer and be aligned",
+                asked=f"{nbytes} bytes at {offset}",
+                allowed=f"up to {self.nbytes} bytes, offsets of {self._pool.view_alignment}",
+            )
+        return Buffer(self._pool, self.slot, nbytes, start, self)
+
+    def free(self) -> None:
+        """Gives the memory back now: to later submissions at once, to the host when the device is done with it."""
+        if self.parent is None:
+            self._pool.returned.append(self.slot)
+        self.parent = _FREED
+        self.word = self.key = self.handle = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStatistics:
+    """Bytes in use by buffers (and their peak), bytes reserved in blocks, and the budget for those."""
+
+    in_use: int
+    peak: int
+    reserved: int
+    blocks: int
+    buffers: int
+    budget: int
+
+
+class Pool:
+    """Allocates slots out of blocks of one memory type."""
+
+    def __init__(
+        self,
+        api: Api,
+        device: Any,
+        *,
+        memory_type: int,
+        flags: int,
+        addresses: bool,
+        budget: int,
+        max_buffer: int,
+        alignment: int,
+        atom_size: int,
+        hidden: bool = False,
+    ) -> None:
+        self.api = api
+        self.device = device
+        self.memory_type = memory_type
+        self.flags = flags
+        self.addresses = addresses
+        self.budget = budget
+        self.max_buffer = max_buffer
+        self.alignment = max(ALIGNMENT, alignment)
+        self.view_alignment = max(16, alignment)
+        self.atom_size = atom_size
+        self.hidden = hidden
+        self.blocks: dict[int, Block] = {}
+        self.returned: deque[Slot] = deque()
+        self.on_trim: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._hooks: list[Callable[[], None]] = []
+        self._free: dict[int, list[tuple[int, Slot]]] = {}
+        self._open: Block | None = None
+        self._next_index = 0
+        self._next_size = FIRST_BLOCK
+        self._lock = threading.RLock()
+        self._in_use = self._peak = self._reserved = self._live = 0
+
+    @property
+    def host_visible(self) -> bool:
+        """Whether the host sees this memory in place."""
+        return bool(self.flags & HOST_VISIBLE)
+
+    def alloc(self, nbytes: int) -> Buffer:
+        """Returns a buffer of ``nbytes``; its contents are whatever was there. Raises OutOfDeviceMemoryError."""
+        size = size_class(nbytes, self.alignment)
+        with self._lock:
+            if self.returned:
+                self._take_back()
+            waiting = self._free.get(size)
+            slot = heapq.heappop(waiting)[1] if waiting else self._carve(size, nbytes)
+            slot.block.live += 1
+            self._live += 1
+            self._in_use += size
+            if self._in_use > self._peak:
+                self._peak = self._in_use
+        return Buffer(self, slot, nbytes)
+
+    def statistics(self) -> MemoryStatistics:
+        """Returns the numbers of this moment."""
+        with self._lock:
+            self._take_back()
+            return MemoryStatistics(
+                self._in_use, self._peak, self._reserved, len(self.blocks), self._live, self.budget
+            )
+
+    def add_trim_hook(self, hook: Callable[[], None]) -> None:
+        """Calls ``hook`` before blocks are given back, so that recordings that name them can be dropped."""
+        self._hooks.append(hook)
+
+    def trim(self) -> int:
+        """Gives blocks without live buffers back to the driver; returns how many bytes that freed.
+
+        The caller makes sure that the device is done with them.
+        """
+        for hook in self._hooks:
+            hook()
+        with self._lock:
+            self._take_back()
+            empty = [block for block in self.blocks.values() if not block.live]
+            for block in empty:
+                self._drop(block)
+            return sum(block.size for block in empty)
+
+    def close(self) -> None:
+        """Destroys every block, live buffers or not."""
+        with self._lock:
+            self.returned.clear()
+            for block in list(self.blocks.values()):
+                self._drop(block)
+            self._free.clear()
+
+    def _take_back(self) -> None:
+        returned = self.returned
+        while returned:
+            slot = returned.popleft()
+            if not slot.block.alive:
+                continue
+            heapq.heappush(self._free.setdefault(slot.size, []), (slot.order, slot))
+            slot.block.live -= 1
+            self._live -= 1
+            self._in_use -= slot.size
+
+    def _carve(self, size: int, nbytes: int) -> Slot:
+        if size > DEDICATED:
+            block = self._grow(size, size, nbytes)
+        else:
+            block_or_none = self._open
+            if block_or_none is None or block_or_none.used + size > block_or_none.size:
+                block_or_none = self._open = self._grow(size, max(self._next_size, size), nbytes)
+                self._next_size = min(self._next_size * 2, LARGEST_BLOCK)
+            block = block_or_none
+        slot = Slot(block, block.used, size)
+        block.used += size
+        block.slots.append(slot)
+        return slot
+
+    def _grow(self, needed: int, wished: int, nbytes: int) -> Block:
+        if needed + PADDING > self.max_buffer:
+            raise OutOfDeviceMemoryError(
+                "a buffer larger than the device allocates", asked=nbytes, allowed=self.max_buffer - PADDING
+            )
+        room = self.budget - self._reserved
+        if needed > room:
+            self.trim()
+            room = self.budget - self._reserved
+        if needed > room:
+            raise self._exhausted(nbytes)
+        size = min(wished, room // self.alignment * self.alignment, self.max_buffer - PADDING)
+        try:
+            return self._create(max(size, needed))
+        except OutOfDeviceMemoryError:
+            self.trim()
+        try:
+            return self._create(needed)
+        except OutOfDeviceMemoryError as error:
+            raise self._exhausted(nbytes) from error
+
+    def _exhausted(self, nbytes: int) -> OutOfDeviceMemoryError:
+        return OutOfDeviceMemoryError(
+            "device memory exhausted",
+            asked=f"{nbytes} bytes",
+            seen=f"{self._in_use} bytes in use, {self._reserved} reserved",
+            allowed=f"a budget of {self.budget} bytes",
+            hint="free tensors, or raise FUELVK_MEMORY_BUDGET",
+        )
+
+    def _create(self, size: int) -> Block:
+        a, null = self.api, self.api.null
+        usage = _USAGE | (_USAGE_ADDRESS if self.addresses else 0)
+        handle = a.ffi.new("VkBuffer*")
+        check(
+            a.lib.vkCreateBuffer(self.device, a.new("VkBufferCreateInfo", size=size + PADDING, usage=usage), null, handle),
+            "vkCreateBuffer",
+        )
+        memory = a.ffi.new("VkDeviceMemory*")
+        try:
+            needs = a.ffi.new("VkMemoryRequirements*")
+            a.lib.vkGetBufferMemoryRequirements(self.device, handle[0], needs)
+            flags = a.new("VkMemoryAllocateFlagsInfo", flags=2 if self.addresses else 0)
+            info = a.new(
+                "VkMemoryAllocateInfo", pNext=flags, allocationSize=needs.size, memoryTypeIndex=self.memory_type
+            )
+            check(a.lib.vkAllocateMemory(self.device, info, null, memory), "vkAllocateMemory")
+            check(a.lib.vkBindBufferMemory(self.device, handle[0], memory[0], 0), "vkBindBufferMemory")
+            pointer = self._map(memory[0]) if self.host_visible else None
+        except FuelvkError:
+            a.lib.vkDestroyBuffer(self.device, handle[0], null)
+            a.lib.vkFreeMemory(self.device, memory[0], null)
+            raise
+        address = 0
+        if self.addresses:
+            address = a.lib.vkGetBufferDeviceAddress(self.device, a.new("VkBufferDeviceAddressInfo", buffer=handle[0]))
+        block = Block(
+            self._next_index, size, handle[0], memory[0], pointer, address, bool(self.flags & HOST_COHERENT)
+        )
+        self._next_index += 1
+        self._reserved += size
+        self.blocks[block.index] = block
+        return block
+
+    def _map(self, memory: Any) -> Any:
+        cell = self.api.ffi.new("void**")
+        check(self.api.lib.vkMapMemory(self.device, memory, 0, 2**64 - 1, 0, cell), "vkMapMemory")
+        return self.api.ffi.cast("char*", cell[0])
+
+    def _drop(self, block: Block) -> None:
+        for slot in block.slots:
+            waiting = self._free.get(slot.size)
+            entry = (slot.order, slot)
+            if waiting and entry in waiting:
+                waiting.remove(entry)
+                heapq.heapify(waiting)
+        if self._open is block:
+            self._open = None
+        block.alive = False
+        self._reserved -= block.size
+        del self.blocks[block.index]
+        self.api.lib.vkDestroyBuffer(self.device, block.handle, self.api.null)
+        self.api.lib.vkFreeMemory(self.device, block.memory, self.api.null)
+
+    def synchronize(self, buffer: Buffer, offset: int, nbytes: int, *, to_device: bool) -> None:
+        """Flushes host writes to, or invalidates host reads of, memory that is not coherent."""
+        block = buffer.slot.block
+        if block.coherent or not nbytes:
+            return
+        a, atom = self.api, self.atom_size
+        start = (buffer.offset + offset) // atom * atom
+        end = min(-(-(buffer.offset + offset + nbytes) // atom) * atom, block.size + PADDING)
+        span = a.new("VkMappedMemoryRange", memory=block.memory, offset=start, size=end - start)
+        call = "vkFlushMappedMemoryRanges" if to_device else "vkInvalidateMappedMemoryRanges"
+        check(getattr(a.lib, call)(self.device, 1, span), call)
