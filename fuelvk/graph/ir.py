@@ -107,7 +107,10 @@ def constant(array: np.ndarray[Any, Any]) -> Value:
 def apply(op: OpEntry, inputs: tuple[Value | None, ...], params: Mapping[str, Any]) -> tuple[Value, ...]:
     """Applies ``op`` after its shape and dtype rules agreed; ``params`` are already converted."""
     dtypes = op.dtype_rule(tuple(None if v is None else v.dtype for v in inputs), params)
-    shapes = op.shape_rule(tuple(None if v is None else v.shape for v in inputs), params)
+    given = tuple(None if v is None else v.shape for v in inputs)
+    shapes = op.shape_rule(given, params)
+    if op.check is not None:
+        op.check(given, tuple(None if v is None else v.dtype for v in inputs), params)
     return Node(op, inputs, params, shapes, dtypes).outputs()
 
 
@@ -164,7 +167,9 @@ def topological(outputs: Iterable[Value]) -> list[Node]:
     return order
 
 
-def rewrite(outputs: Iterable[Value], change: Callable[[Node, tuple[Value | None, ...]], tuple[Value, ...] | None]) -> tuple[Value, ...]:
+def rewrite(
+    outputs: Iterable[Value], change: Callable[[Node, tuple[Value | None, ...]], tuple[Value, ...] | None]
+) -> tuple[Value, ...]:
     """Rebuilds the graph bottom-up; ``change`` gets each node with its new inputs and may replace its outputs."""
     wanted = tuple(outputs)
     new: dict[int, tuple[Value, ...]] = {}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fuelvk.base.dtypes import DType
-from fuelvk.base.errors import ParameterError, UnknownNameError, closest
+from fuelvk.base.errors import FuelvkError, ParameterError, UnknownNameError, closest
 from fuelvk.base.shapes import Layout, Shape
 
 if TYPE_CHECKING:
@@ -102,13 +102,17 @@ class Param:
             raise ParameterError(f"{op}: parameter {self.name} may not be None", allowed=self.kind)
         try:
             result = _CONVERT[self.kind](value)
+        except FuelvkError:
+            raise
         except (TypeError, ValueError, OverflowError):
             raise ParameterError(
                 f"{op}: parameter {self.name} has the wrong type", seen=repr(value), allowed=self.kind
             ) from None
         complaint = self.check(result) if self.check is not None else None
         if complaint is not None:
-            raise ParameterError(f"{op}: parameter {self.name} is not acceptable", seen=value, allowed=complaint)
+            raise ParameterError(
+                f"{op}: parameter {self.name} is not acceptable", seen=value, allowed=complaint
+            )
         return result
 
 
@@ -185,6 +189,7 @@ ShapeRule = Callable[[Shapes, Params], tuple[Shape, ...]]
 DTypeRule = Callable[[DTypes, Params], tuple[DType, ...]]
 Decompose = Callable[["Builder", "Values", Params], "tuple[Value, ...]"]
 Backward = Callable[["Builder", "Values", "tuple[Value, ...]", "Values", Params], "tuple[Value | None, ...]"]
+Check = Callable[[Shapes, DTypes, Params], None]
 ViewRule = Callable[[Layout, Params], Layout | None]
 
 
@@ -216,7 +221,9 @@ class OpEntry:
     params: tuple[Param, ...] = ()
     shape_rule: ShapeRule
     dtype_rule: DTypeRule
-    dtypes: tuple[tuple[DType, ...], ...] = ()  # input tuples then outputs that kernels are written for
+    # What kernels are written for: one dtype per arg (optional ones too, a variadic one once), then the outputs'.
+    dtypes: tuple[tuple[DType, ...], ...] = ()
+    check: Check | None = None  # refuses what depends on shapes and dtypes together
     backward: Backward | NotDifferentiable | ByDecomposition = NOT_DIFFERENTIABLE
     sample_inputs: Callable[[tuple[DType, ...], np.random.Generator], Iterable[Sample]] | None = None
     error_inputs: Callable[[], Iterable[ErrorSample]] | None = None
@@ -243,9 +250,12 @@ class OpEntry:
                 inputs.append(None)
             else:
                 raise ParameterError(f"{self.name} needs input {arg.name}", allowed=self.signature())
-        for arg, value in zip(self.args, inputs, strict=False):
+        for index, value in enumerate(inputs):
+            arg = self.args[min(index, len(self.args) - 1)]
             if value is None and not arg.optional:
-                raise ParameterError(f"{self.name}: input {arg.name} may not be None", allowed=self.signature())
+                raise ParameterError(
+                    f"{self.name}: input {arg.name} may not be None", allowed=self.signature()
+                )
         params: dict[str, Any] = {}
         for param in self.params:
             if param.name in rest:
@@ -263,6 +273,17 @@ class OpEntry:
                 hint=closest(unknown, known) or None,
             )
         return tuple(inputs), params
+
+    def dtype_row(self, inputs: DTypes, outputs: tuple[DType, ...]) -> tuple[DType, ...] | None:
+        """Returns the row of ``dtypes`` that agrees with a call; None where no kernel is written for it.
+
+        Optional inputs left out (None) agree with anything, a variadic arg is looked at once.
+        """
+        seen = (*inputs[: len(self.args)], *outputs)
+        for row in self.dtypes:
+            if len(row) == len(seen) and all(b is None or a is b for a, b in zip(row, seen, strict=True)):
+                return row
+        return None
 
     def signature(self) -> str:
         """Returns the call as text: ``rms_norm_last_dim(x, [weight], *, eps=1e-05)``."""

@@ -1,0 +1,164 @@
+"""Sums, means and extrema over any axes (canonical order: ops.md section 9)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from fuelvk.base.dtypes import FLOATS, DType
+from fuelvk.base.errors import DTypeError, ParameterError, ShapeError
+from fuelvk.base.shapes import Shape, normalize_axes
+from fuelvk.graph import rules
+from fuelvk.graph.ir import Builder, Value
+from fuelvk.graph.samples import TILE_EDGES, label, normal, ones, specials
+from fuelvk.graph.types import (
+    Arg,
+    Backward,
+    Check,
+    DTypes,
+    ErrorSample,
+    Family,
+    Param,
+    Params,
+    PrimitiveEntry,
+    PrimitiveId,
+    Sample,
+    ShapeRule,
+    Shapes,
+    Values,
+)
+
+NUMBERS = (*FLOATS, DType.I64, DType.I32)
+Gradients = tuple[Value | None, ...]
+Outputs = tuple[Value, ...]
+
+
+def reduced_shape(shape: Shape, axes: Shape, keepdims: bool) -> Shape:
+    """Returns ``shape`` with ``axes`` (counted from the front) reduced to 1 or dropped."""
+    if keepdims:
+        return tuple(1 if i in axes else n for i, n in enumerate(shape))
+    return tuple(n for i, n in enumerate(shape) if i not in axes)
+
+
+def _shape(op: str) -> ShapeRule:
+    def rule(shapes: Shapes, params: Params) -> tuple[Shape, ...]:
+        x = rules.given(shapes[0])
+        return (reduced_shape(x, normalize_axes(params["axes"], len(x), op), params["keepdims"]),)
+
+    return rule
+
+
+def _not_over_nothing(op: str) -> Check:
+    """Integers have no infinity to stand for the extremum of nothing."""
+
+    def check(shapes: Shapes, dtypes: DTypes, params: Params) -> None:
+        x, dtype = rules.given(shapes[0]), dtypes[0]
+        axes = normalize_axes(params["axes"], len(x), op)
+        if dtype is not None and dtype.is_integer and 0 in (x[a] for a in axes):
+            raise ShapeError(f"{op}: an integer extremum over nothing", seen=f"x{x} over axes {axes}", allowed="n >= 1")
+
+    return check
+
+
+def _spread(g: Builder, x: Value, value: Value, params: Params) -> Value:
+    """Returns a reduced value broadcast back to the shape of x."""
+    axes = normalize_axes(params["axes"], x.ndim)
+    return rules.broadcasted(g, rules.reshaped(g, value, reduced_shape(x.shape, axes, True)), x.shape)
+
+
+def _sum(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
+    (x,), (dy,) = inputs, grads
+    assert x is not None and dy is not None
+    return (_spread(g, x, dy, params),)
+
+
+def _mean(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
+    (x,), (dy,) = inputs, grads
+    assert x is not None and dy is not None
+    count = math.prod(x.shape[a] for a in normalize_axes(params["axes"], x.ndim))
+    scaled = g.div(rules.wide(g, dy), g.constant(float(count), x.dtype.accumulator))
+    return (_spread(g, x, rules.narrow(g, scaled, x.dtype), params),)
+
+
+def _extremum(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
+    """The gradient is shared equally among ties; a window that holds a NaN gets NaN everywhere."""
+    (x,), (y,), (dy,) = inputs, outputs, grads
+    assert x is not None and dy is not None
+    axes = normalize_axes(params["axes"], x.ndim)
+    wide_type = x.dtype.accumulator
+    zero = g.constant(0.0, wide_type)
+    hit = g.equal(x, _spread(g, x, y, params))
+    count = g.sum(g.where(hit, g.constant(1.0, wide_type), zero), axes=axes, keepdims=True)
+    kept = count.shape
+    top, share = rules.reshaped(g, y, kept), rules.wide(g, rules.reshaped(g, dy, kept))
+    share = g.where(g.not_equal(top, top), rules.wide(g, top), g.div(share, count))
+    taken = g.where(g.equal(top, top), g.where(hit, share, zero), share)
+    return (rules.narrow(g, taken, x.dtype),)
+
+
+def _samples(dtypes: tuple[DType, ...], rng: np.random.Generator) -> Iterable[Sample]:
+    dtype = dtypes[0]
+    last = {"axes": (-1,)}
+    for cols in TILE_EDGES:
+        yield Sample((normal(rng, (3, cols), dtype, shift=0.25),), last, f"3x{cols}-last")
+    cases: tuple[tuple[tuple[int, ...], tuple[int, ...] | None, bool], ...] = (
+        ((), None, False),
+        ((7,), None, True),
+        ((2, 3, 5), None, False),
+        ((2, 3, 5), (1,), True),
+        ((2, 3, 5), (0, -1), False),
+        ((2, 70, 3), (-2,), False),
+        ((2, 3, 0), (1,), False),
+        ((4, 5), (), True),
+    )
+    for shape, axes, keepdims in cases:
+        name = "all" if axes is None else "none" if not axes else "_".join(map(str, axes))
+        params = {"axes": axes, "keepdims": keepdims}
+        yield Sample((normal(rng, shape, dtype),), params, f"{label(shape)}-axes_{name}{'-kept' * keepdims}")
+    if dtype.is_float:
+        yield Sample((normal(rng, (2, 0), dtype),), last, "over_nothing")
+        values = specials(dtype)
+        alone = np.zeros((values.size, 5), dtype.numpy)
+        alone[:, 3] = values
+        yield Sample((alone,), last, "specials_one_per_row")
+        ties = np.array([[1.0, 1.0, -2.0], [0.0, -0.0, -0.0], [-0.0, -0.0, -0.0], [np.nan, 1, 2]]).astype(dtype.numpy)
+        yield Sample((ties,), last, "ties_signed_zeros_nan")
+
+
+def _errors(op: str, *, floats_only: bool) -> Iterable[ErrorSample]:
+    x = ones((2, 3))
+    yield ErrorSample((x,), {"axes": 2}, ParameterError, f"{op}.*axis out of range", "axis_range")
+    yield ErrorSample((x,), {"axes": (0, -2)}, ParameterError, f"{op}.*repeated", "axis_repeated")
+    yield ErrorSample((x,), {"axes": "last"}, ParameterError, f"{op}.*axes.*wrong type", "axes_type")
+    yield ErrorSample((ones((2,), DType.BOOL),), {}, DTypeError, f"{op}.*bool", "bool")
+    if floats_only:
+        yield ErrorSample((ones((2,), DType.I32),), {}, DTypeError, f"{op}.*i32", "integers")
+    elif op != "sum":
+        yield ErrorSample((ones((0,), DType.I32),), {}, ShapeError, f"{op}.*nothing", "integers_over_nothing")
+
+
+def _entry(op: str, backward: Backward, allowed: tuple[DType, ...], check: Check | None, doc: str) -> PrimitiveEntry:
+    return PrimitiveEntry(
+        id=PrimitiveId(op),
+        family=Family.REDUCTION,
+        args=(Arg("x"),),
+        params=(Param("axes", "ints", default=None, optional=True), Param("keepdims", "bool", default=False)),
+        shape_rule=_shape(op),
+        dtype_rule=rules.uniform(op, ("x",), allowed),
+        dtypes=rules.rows(allowed, 1),
+        check=check,
+        backward=backward,
+        sample_inputs=_samples,
+        error_inputs=lambda: _errors(op, floats_only=allowed is FLOATS),
+        doc=doc,
+    )
+
+
+OPS = (
+    _entry("sum", _sum, NUMBERS, None, "Sum over axes (None is all), 0 over nothing; integers wrap."),
+    _entry("mean", _mean, FLOATS, None, "Sum over axes divided by the count, NaN over nothing."),
+    _entry("max", _extremum, NUMBERS, _not_over_nothing("max"), "Largest element; NaN wins; -inf over nothing."),
+    _entry("min", _extremum, NUMBERS, _not_over_nothing("min"), "Smallest element; NaN wins; +inf over nothing."),
+)
