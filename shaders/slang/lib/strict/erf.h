@@ -41,7 +41,7 @@ FN float st_pick6(uint j, float a0, float a1, float a2, float a3, float a4, floa
 
 /* gelu_erf(x) = x times the normal probability below x, at most 1 ULP for either sign, -0 at -inf.
  * The tail below -z, z = |x|, is exp(-z^2/2) R(z): the square and the exponential in two parts, R by a polynomial of
- * degree 10 in the mantissa of z, one per binade (one for z < 1/2), its two lowest terms exact. Positive x takes
+ * degree 10 in the mantissa of z, one per binade (one for z < 1/2), its three lowest terms in two parts. Positive x takes
  * one minus that. The product with x is exact before its one rounding at the result's exponent. */
 FN float st_gelu_erf(float x) {
   uint u = F2U(x); uint a = u & 0x7fffffffu; bool neg = (u >> 31) != 0u;
@@ -57,11 +57,13 @@ FN float st_gelu_erf(float x) {
   float t = SEL(j == 0u, z, U2F((c & 0x007fffffu) | 0x3f800000u) - U2F(0x3fc00000u));
   float q = ST_PHI(j, 8) + t * (ST_PHI(j, 9) + t * ST_PHI(j, 10));
   q = ST_PHI(j, 4) + t * (ST_PHI(j, 5) + t * (ST_PHI(j, 6) + t * (ST_PHI(j, 7) + t * q)));
-  q = t * (ST_PHI(j, 1) + t * (ST_PHI(j, 2) + t * (ST_PHI(j, 3) + t * q)));
-  float c1 = ST_PHI(j, S); float th = st_hi12(t);
-  float c0 = ST_PHI(j, H);
-  float p = c1 * th; float h = c0 + p;
-  float l = ((c0 - h) + p) + (c1 * (t - th) + (q + ST_PHI(j, L)));
+  q = t * (ST_PHI(j, 3) + t * q);
+  float c2 = ST_PHI(j, 2); float s2 = c2 + q;
+  st_ff t2 = st_two_prod(t, t); st_ff v2 = st_two_prod(t2.h, s2);
+  v2.l = v2.l + (t2.l * s2 + t2.h * ((c2 - s2) + q));
+  float c0 = ST_PHI(j, H); float c1 = ST_PHI(j, S); float th = st_hi12(t); float p = c1 * th;
+  float h1 = c0 + p; float h = h1 + v2.h;
+  float l = ((c0 - h1) + p) + (((h1 - h) + v2.h) + (c1 * (t - th) + (v2.l + (t * ST_PHI(j, 1) + ST_PHI(j, L)))));
   st_ff r = st_two_prod(g.h, h); r.l = r.l + (g.h * l + g.l * h);
   float f = U2F((uint)(SEL(n < -60, -60, n) + 127) << 23);
   float ph = r.h * f; float pl = r.l * f;

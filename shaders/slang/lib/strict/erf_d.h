@@ -11,11 +11,11 @@ FN double st_pick4_d(uint j, double a0, double a1, double a2, double a3) {
 }
 #define ST_ERFD(k) st_pick4_d(j, ST_ERFD_B##k, ST_ERFD_C##k, ST_ERFD_D##k, ST_ERFD_E##k)
 
-/* erf(x), at most 1 ULP; |x| < 0.75: x + x A(x^2), A of degree 12; four ranges with ends 1.375, 2.25, 3.5 and 6: a
- * constant minus a polynomial of degree 19 in the distance from the range's centre; beyond, 1. */
+/* erf(x), at most 1 ULP; |x| < 0.75: x + x A(x^2), A of degree 12; four ranges with ends 1.375, 2.25, 3.75 and
+ * 5.9375: a constant minus a polynomial of degree 21 in the distance from the range's centre; beyond, 1. */
 FN double st_erf_d(double x) {
   st_u64 u = D2U(x); uint a = u.h & 0x7fffffffu;
-  bool zero = (a | u.l) == 0u; bool live = !zero && a < 0x40180000u;
+  bool zero = (a | u.l) == 0u; bool live = !zero && a < 0x4017c000u;
   uint ch = SEL(live, a, 0x3ff00000u); uint cl = SEL(live, u.l, 0u);
   st_split_d s = st_unpack_d(ch, cl);
   bool tiny = ch < 0x3c000000u;                                      /* 2^-63: only the first term counts */
@@ -24,9 +24,10 @@ FN double st_erf_d(double x) {
   g = ST_ERFD_A4 + w * (ST_ERFD_A5 + w * (ST_ERFD_A6 + w * (ST_ERFD_A7 + w * g)));
   g = ST_ERFD_A0 + w * (ST_ERFD_A1 + w * (ST_ERFD_A2 + w * (ST_ERFD_A3 + w * g)));
   double small = f + f * g;
-  uint j = SEL(ch < 0x3ff60000u, 0u, SEL(ch < 0x40020000u, 1u, SEL(ch < 0x400c0000u, 2u, 3u)));
-  double t = z - st_pick4_d(j, U2D(0x3ff10000u, 0u), U2D(0x3ffd0000u, 0u), U2D(0x40070000u, 0u), U2D(0x40130000u, 0u));
-  double h = ST_ERFD(16) + t * (ST_ERFD(17) + t * (ST_ERFD(18) + t * ST_ERFD(19)));
+  uint j = SEL(ch < 0x3ff60000u, 0u, SEL(ch < 0x40020000u, 1u, SEL(ch < 0x400e0000u, 2u, 3u)));
+  double t = z - st_pick4_d(j, U2D(0x3ff10000u, 0u), U2D(0x3ffd0000u, 0u), U2D(0x40080000u, 0u), U2D(0x40136000u, 0u));
+  double h = ST_ERFD(18) + t * (ST_ERFD(19) + t * (ST_ERFD(20) + t * ST_ERFD(21)));
+  h = ST_ERFD(16) + t * (ST_ERFD(17) + t * h);
   h = ST_ERFD(12) + t * (ST_ERFD(13) + t * (ST_ERFD(14) + t * (ST_ERFD(15) + t * h)));
   h = ST_ERFD(8) + t * (ST_ERFD(9) + t * (ST_ERFD(10) + t * (ST_ERFD(11) + t * h)));
   h = ST_ERFD(4) + t * (ST_ERFD(5) + t * (ST_ERFD(6) + t * (ST_ERFD(7) + t * h)));
@@ -38,8 +39,8 @@ FN double st_erf_d(double x) {
 }
 
 /* gelu_erf(x) = x times the normal probability below x, at most 1 ULP for either sign, -0 at -inf.
- * The tail below -z is exp(-z^2/2) R(z), R(z) = G(t)/(z + 3), t = (z - 3)/(z + 3), G of degree 26 with its two
- * lowest terms exact; reciprocal and t in two parts. The rest is st_gelu_erf. */
+ * The tail below -z is exp(-z^2/2) R(z), R(z) = G(t)/(z + 3), t = (z - 3)/(z + 3), G of degree 26 with its three
+ * lowest terms in two parts; reciprocal and t in two parts. The rest is st_gelu_erf. */
 FN double st_gelu_erf_d(double x) {
   st_u64 u = D2U(x); uint a = u.h & 0x7fffffffu; bool neg = (u.h >> 31) != 0u;
   bool zero = (a | u.l) == 0u; bool special = zero || a >= 0x7ff00000u;
@@ -67,12 +68,14 @@ FN double st_gelu_erf_d(double x) {
   q = ST_PHID_12 + t * (ST_PHID_13 + t * (ST_PHID_14 + t * (ST_PHID_15 + t * q)));
   q = ST_PHID_8 + t * (ST_PHID_9 + t * (ST_PHID_10 + t * (ST_PHID_11 + t * q)));
   q = ST_PHID_4 + t * (ST_PHID_5 + t * (ST_PHID_6 + t * (ST_PHID_7 + t * q)));
-  double q2 = ST_PHID_2 + t * (ST_PHID_3 + t * q);
-  double v1 = t * t * q2;
-  double slope = ST_PHID_1 + (t + t) * q2;
+  q = t * (ST_PHID_3 + t * q);
+  double s2 = ST_PHID_2 + q;
+  st_dd t2 = st_two_prod_d(t, t); st_dd v2 = st_two_prod_d(t2.h, s2);
+  v2.l = v2.l + (t2.l * s2 + t2.h * ((ST_PHID_2 - s2) + q));
   double th = st_hi26(t); double c1 = ST_PHID_S * th;
-  double h = ST_PHID_H + c1; double hb = h - c1;
-  double l = ((ST_PHID_H - hb) + (c1 - (h - hb))) + (ST_PHID_S * (t - th) + (t * ST_PHID_1 + (v1 + (ST_PHID_L + (ST_PHID_S + slope) * tl))));
+  double h1 = ST_PHID_H + c1; double h = h1 + v2.h;
+  double lt = ST_PHID_1 * t + (ST_PHID_S + (t + t) * s2) * tl;
+  double l = ((ST_PHID_H - h1) + c1) + (((h1 - h) + v2.h) + (ST_PHID_S * (t - th) + (v2.l + (lt + ST_PHID_L))));
   st_dd k = st_two_prod_d(r, h);
   k.l = k.l + (r * l + rl * h);
   st_dd y = st_two_prod_d(g.h, k.h);

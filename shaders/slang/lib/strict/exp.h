@@ -26,7 +26,7 @@ FN float st_exp(float x) {
   return U2F(b);
 }
 
-/* exp(xh + xl) = (h + l) * 2^n to about 2^-29 relative, for |xh| <= 110, |xl| <= 0.06, n = ST_EXP_N(t) of the t
+/* exp(xh + xl) = (h + l) * 2^n to about 2^-30 relative, for |xh| <= 110, |xl| <= 0.06, n = ST_EXP_N(t) of the t
  * that st_exp_t gives for xh + xl rounded. */
 FN float st_exp_t(float x) { return x * ST_EXP_INV_LN2 + ST_EXP_MAGIC; }
 #define ST_EXP_N(t) ((int)F2U(t) - 0x4b400000)
@@ -34,8 +34,10 @@ FN st_ff st_exp_ff(float xh, float xl, float t) {
   float k = t - ST_EXP_MAGIC;
   float d = xh - k * ST_EXP_LN2_H; float w = xl - k * ST_EXP_LN2_L;
   float r = d + w; float bb = r - d; float e = (d - (r - bb)) + (w - bb);
-  float q = ST_EXP_W2 + r * (ST_EXP_W3 + r * (ST_EXP_W4 + r * (ST_EXP_W5 + r * (ST_EXP_W6 + r * ST_EXP_W7))));
-  float h = ST_ONE + r; float l = ((ST_ONE - h) + r) + (e + ((r * r) * q + e * r));
+  float q = ST_EXP_W3 + r * (ST_EXP_W4 + r * (ST_EXP_W5 + r * (ST_EXP_W6 + r * ST_EXP_W7)));
+  float a = st_hi12(r); float b = r - a; float s0 = a * a * ST_HALF;
+  float h1 = ST_ONE + r; float h = h1 + s0;
+  float l = ((ST_ONE - h1) + r) + (((h1 - h) + s0) + ((e + e * r) + (a * b + (b * b * ST_HALF + (r * r) * r * q))));
   st_ff y; y.h = h + l; y.l = (h - y.h) + l; return y;
 }
 #endif

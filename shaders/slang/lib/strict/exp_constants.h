@@ -10,12 +10,11 @@
 #define ST_EXP_P4 U2F(0x3d2aaa8du) /* 0.0416665561 */
 #define ST_EXP_P5 U2F(0x3c0905bcu) /* 0.00836318359 */
 #define ST_EXP_P6 U2F(0x3ab68889u) /* 0.00139261887 */
-#define ST_EXP_W2 U2F(0x3f000000u) /* 0.5 */
 #define ST_EXP_W3 U2F(0x3e2aaaabu) /* 0.166666672 */
-#define ST_EXP_W4 U2F(0x3d2aaa41u) /* 0.041666273 */
-#define ST_EXP_W5 U2F(0x3c088859u) /* 0.00833328906 */
-#define ST_EXP_W6 U2F(0x3ab6dda9u) /* 0.00139515579 */
-#define ST_EXP_W7 U2F(0x3950c7d9u) /* 0.000199108748 */
+#define ST_EXP_W4 U2F(0x3d2aaa70u) /* 0.0416664481 */
+#define ST_EXP_W5 U2F(0x3c08886eu) /* 0.00833330862 */
+#define ST_EXP_W6 U2F(0x3ab6ba92u) /* 0.00139411003 */
+#define ST_EXP_W7 U2F(0x3950a8aeu) /* 0.000198992639 */
 #define ST_ECR_INV U2F(0x4138aa3bu) /* 11.5415602 */
 #define ST_ECR_L1 U2F(0x3db17000u) /* 0.0866394043 */
 #define ST_ECR_L2 U2F(0x36860000u) /* 3.9935112e-6 */

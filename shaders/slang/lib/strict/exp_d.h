@@ -4,11 +4,11 @@
 #include "base_d.h"
 #include "exp_d_constants.h"
 
-/* (exp(r) - 1 - r) / r^2 for |r| < 0.41, degree 11. */
+/* (exp(r) - 1 - r - r^2/2) / r^3 for |r| < 0.41, degree 10. */
 FN double st_exp_tail_d(double r) {
-  double q = ST_EXPD_P10 + r * (ST_EXPD_P11 + r * (ST_EXPD_P12 + r * ST_EXPD_P13));
-  q = ST_EXPD_P6 + r * (ST_EXPD_P7 + r * (ST_EXPD_P8 + r * (ST_EXPD_P9 + r * q)));
-  return ST_EXPD_P2 + r * (ST_EXPD_P3 + r * (ST_EXPD_P4 + r * (ST_EXPD_P5 + r * q)));
+  double q = ST_EXPD_P11 + r * (ST_EXPD_P12 + r * ST_EXPD_P13);
+  q = ST_EXPD_P7 + r * (ST_EXPD_P8 + r * (ST_EXPD_P9 + r * (ST_EXPD_P10 + r * q)));
+  return ST_EXPD_P3 + r * (ST_EXPD_P4 + r * (ST_EXPD_P5 + r * (ST_EXPD_P6 + r * q)));
 }
 
 /* exp(x), at most 1 ULP, gradual underflow; the method of st_exp. */
@@ -21,7 +21,7 @@ FN double st_exp_d(double x) {
   double z = SEL(low, U2D(0xc0875000u, 0u), SEL(high, U2D(0x40864000u, 0u), x));
   double t = z * ST_EXPD_INV_LN2 + ST_EXPD_MAGIC; double k = t - ST_EXPD_MAGIC;
   double d = z - k * ST_EXPD_LN2_H; double w = k * ST_EXPD_LN2_L; double r = d - w;
-  double p = ST_ONE_D + (d + ((r * r) * st_exp_tail_d(r) - w));
+  double p = ST_ONE_D + (d + ((r * r) * (ST_HALF_D + r * st_exp_tail_d(r)) - w));
   st_u64 n = D2U(t);
   double y = st_pack_d(p, (int)n.l);
   return SEL(nan, ST_NAN_D, y);
@@ -34,7 +34,9 @@ FN st_dd st_exp_dd(double xh, double xl, double t) {
   double k = t - ST_EXPD_MAGIC;
   double d = xh - k * ST_EXPD_LN2_H; double w = xl - k * ST_EXPD_LN2_L;
   double r = d + w; double bb = r - d; double e = (d - (r - bb)) + (w - bb);
-  double h = ST_ONE_D + r; double l = ((ST_ONE_D - h) + r) + (e + ((r * r) * st_exp_tail_d(r) + e * r));
+  double a = st_hi26(r); double b = r - a; double s0 = a * a * ST_HALF_D;
+  double h1 = ST_ONE_D + r; double h = h1 + s0; double q = (r * r) * r * st_exp_tail_d(r);
+  double l = ((ST_ONE_D - h1) + r) + (((h1 - h) + s0) + ((e + e * r) + (a * b + (b * b * ST_HALF_D + q))));
   st_dd y; y.h = h + l; y.l = (h - y.h) + l; return y;
 }
 #endif

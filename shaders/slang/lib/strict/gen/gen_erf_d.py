@@ -6,7 +6,7 @@ from fit import Header, chebyshev_fit, mp, mpf, round_to
 
 from gen_erf import scaled_tail
 
-CENTRES = (("C", "1.8125", "-0.4375", "0.4375"), ("D", "2.875", "-0.625", "0.625"), ("E", "4.75", "-1.25", "1.25"))
+CENTRES = (("C", "1.8125", "-0.4375", "0.4375"), ("D", "3", "-0.75", "0.75"), ("E", "4.84375", "-1.09375", "1.09375"))
 """Name, centre and range of t of the polynomials of erfc."""
 
 
@@ -21,7 +21,7 @@ def build() -> Header:
     for i, c in enumerate(chebyshev_fit(head, mpf(0), mpf("0.5626"), 12)):
         header.f64(f"ST_ERFD_A{i}", c)
     top = header.f64("ST_ERFD_TOP", mp.erf(mpf("1.0625")))
-    first = chebyshev_fit(lambda t: top - mp.erf(t + mpf("1.0625")), mpf("-0.3126"), mpf("0.3125"), 19)
+    first = chebyshev_fit(lambda t: top - mp.erf(t + mpf("1.0625")), mpf("-0.3126"), mpf("0.3125"), 21)
     for i, c in enumerate(first):
         header.f64(f"ST_ERFD_B{i}", c)
     for name, centre, low, high in CENTRES:
@@ -29,7 +29,7 @@ def build() -> Header:
         def rest(t: mpf, centre: str = centre) -> mpf:
             return mp.erfc(t + mpf(centre))
 
-        for i, c in enumerate(chebyshev_fit(rest, mpf(low), mpf(high), 19)):
+        for i, c in enumerate(chebyshev_fit(rest, mpf(low), mpf(high), 21)):
             header.f64(f"ST_ERFD_{name}{i}", c)
 
     def mapped(t: mpf) -> mpf:

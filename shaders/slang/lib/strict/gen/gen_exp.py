@@ -22,8 +22,12 @@ def build() -> Header:
     for i, c in enumerate(chebyshev_fit(tail, -edge, edge, 4)):
         header.f32(f"ST_EXP_P{i + 2}", c)
     edge = mpf("0.41")
-    for i, c in enumerate(chebyshev_fit(tail, -edge, edge, 5)):
-        header.f32(f"ST_EXP_W{i + 2}", c)
+
+    def third(r: mpf) -> mpf:
+        return (tail(r) - mpf(1) / 2) / r if abs(r) > mpf(2) ** -40 else mpf(1) / 6
+
+    for i, c in enumerate(chebyshev_fit(third, -edge, edge, 4)):
+        header.f32(f"ST_EXP_W{i + 3}", c)
 
     step = ln2 / 8
     header.f32("ST_ECR_INV", 1 / step)

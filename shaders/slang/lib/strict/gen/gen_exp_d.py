@@ -16,9 +16,9 @@ def build() -> Header:
     header.f64("ST_EXPD_LN2_L", ln2 - high)
 
     def tail(r: mpf) -> mpf:
-        return (mp.exp(r) - 1 - r) / r**2 if abs(r) > mpf(2) ** -60 else mpf(1) / 2 + r / 6
+        return (mp.exp(r) - 1 - r - r * r / 2) / r**3 if abs(r) > mpf(2) ** -60 else mpf(1) / 6 + r / 24
 
-    edge = ln2 / 2 + mpf(2) ** -12
-    for i, c in enumerate(chebyshev_fit(tail, -edge, edge, 11)):
-        header.f64(f"ST_EXPD_P{i + 2}", c)
+    edge = mpf("0.36")
+    for i, c in enumerate(chebyshev_fit(tail, -edge, edge, 10)):
+        header.f64(f"ST_EXPD_P{i + 3}", c)
     return header
