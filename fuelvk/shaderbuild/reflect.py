@@ -11,14 +11,10 @@ from fuelvk.shaderbuild.manifest import EntryInfo
 
 _MAGIC = 0x07230203
 
-_NAME, _MEMBER_NAME, _ENTRY_POINT, _EXECUTION_MODE, _CAPABILITY = 5, 6, 15, 16, 17
-_INT, _FLOAT, _VECTOR, _MATRIX, _ARRAY, _RUNTIME_ARRAY, _STRUCT, _POINTER = 21, 22, 23, 24, 28, 29, 30, 32
-_CONSTANT, _SPEC_TRUE, _SPEC_FALSE, _SPEC_CONSTANT = 43, 48, 49, 50
-_FUNCTION, _FUNCTION_END, _CALL, _VARIABLE = 54, 56, 57, 59
-_DECORATE, _MEMBER_DECORATE = 71, 72
-_FLOAT_ARITHMETIC = {127, 129, 131, 133, 136, 142}  # FNegate FAdd FSub FMul FDiv VectorTimesScalar
-_CONTRACTIBLE = {129, 131, 133, 142}
+_FUNCTION, _FUNCTION_END, _CALL = 54, 56, 57
+_CONTRACTIBLE = {129, 131, 133, 142}  # FAdd FSub FMul VectorTimesScalar
 
+_BUILT_IN, _WORKGROUP_SIZE = 11, 25
 _SPEC_ID, _ARRAY_STRIDE, _BINDING, _DESCRIPTOR_SET, _OFFSET, _NO_CONTRACTION = 1, 6, 33, 34, 35, 42
 _PUSH_CONSTANT, _LOCAL_SIZE, _GL_COMPUTE = 9, 17, 5
 
@@ -110,6 +106,7 @@ class _Module:
     variables: dict[int, tuple[int, int]] = field(default_factory=dict)
     uses: dict[int, set[int]] = field(default_factory=dict)
     contractible: list[int] = field(default_factory=list)
+    sized_by_constant: bool = False
 
 
 def reflect(spirv: bytes) -> Reflection:
@@ -170,30 +167,32 @@ def _text(words: tuple[int, ...]) -> str:
 
 def _declaration(module: _Module, opcode: int, ops: tuple[int, ...]) -> None:
     match opcode:
-        case 17:
+        case 17:  # Capability
             module.capabilities.append(ops[0])
-        case 15 if ops[0] == _GL_COMPUTE:
+        case 15 if ops[0] == _GL_COMPUTE:  # EntryPoint
             module.entry_points.append((ops[1], _text(ops[2:])))
-        case 16 if ops[1] == _LOCAL_SIZE:
+        case 16 if ops[1] == _LOCAL_SIZE:  # ExecutionMode
             module.local_sizes[ops[0]] = (ops[2], ops[3], ops[4])
-        case 5:
+        case 5:  # Name
             module.names[ops[0]] = _text(ops[1:])
-        case 6:
+        case 6:  # MemberName
             module.member_names[ops[0], ops[1]] = _text(ops[2:])
-        case 71:
+        case 71:  # Decorate
             module.decorations[ops[0], ops[1]] = ops[2:]
-        case 72 if ops[2] == _OFFSET:
+        case 72 if ops[2] == _OFFSET:  # MemberDecorate
             module.offsets[ops[0], ops[1]] = ops[3]
-        case 20 | 21 | 22 | 23 | 24 | 28 | 29 | 30 | 32:
+        case 20 | 21 | 22 | 23 | 24 | 28 | 29 | 30 | 32:  # types
             module.types[ops[0]] = (opcode, ops[1:])
-        case 43:
+        case 43:  # Constant
             module.constants[ops[1]] = ops[2]
-        case 48 | 49:
-            module.specs.append((ops[1], ops[0], int(opcode == _SPEC_TRUE)))
-        case 50:
+        case 48 | 49:  # SpecConstantTrue, SpecConstantFalse
+            module.specs.append((ops[1], ops[0], int(opcode == 48)))
+        case 50:  # SpecConstant
             module.constants[ops[1]] = ops[2]
             module.specs.append((ops[1], ops[0], ops[2]))
-        case 59:
+        case 51 if module.decorations.get((ops[1], _BUILT_IN)) == (_WORKGROUP_SIZE,):  # SpecConstantComposite
+            module.sized_by_constant = True
+        case 59:  # Variable
             module.variables[ops[1]] = (ops[0], ops[2])
 
 
@@ -222,7 +221,7 @@ def _reachable(module: _Module, function: int) -> set[int]:
 
 def _entry(module: _Module, function: int, name: str) -> EntryInfo:
     size = module.local_sizes.get(function)
-    if size is None:
+    if size is None or module.sized_by_constant:
         raise ShaderBuildError(
             "an entry point has no literal workgroup size",
             seen=name,
@@ -263,15 +262,15 @@ def _extent(module: _Module, struct_type: int) -> int:
 def _size(module: _Module, type_id: int) -> int:
     opcode, ops = module.types[type_id]
     match opcode:
-        case 21 | 22:
+        case 21 | 22:  # TypeInt, TypeFloat
             return ops[0] // 8
-        case 23:
+        case 23:  # TypeVector
             return ops[1] * _size(module, ops[0])
-        case 32:
+        case 32:  # TypePointer
             return 8
-        case 28:
+        case 28:  # TypeArray
             return module.constants[ops[1]] * module.decorations[type_id, _ARRAY_STRIDE][0]
-        case 30:
+        case 30:  # TypeStruct
             return _extent(module, type_id)
     raise ShaderBuildError(
         "a push-constant member of a type the build cannot measure", seen=f"SPIR-V type opcode {opcode}"

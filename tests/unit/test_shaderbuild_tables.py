@@ -26,7 +26,9 @@ UNROLL = 4
 """
 
 
-def write(root: Path, table: str, name: str = "fam/thing", language: str = "slang", suffix: str = ".slang") -> Path:
+def write(
+    root: Path, table: str, name: str = "fam/thing", language: str = "slang", suffix: str = ".slang"
+) -> Path:
     base = root / "shaders" / language / name
     base.parent.mkdir(parents=True, exist_ok=True)
     base.with_suffix(".toml").write_text(table)

@@ -1,0 +1,73 @@
+"""The repository's own build output: what every module must be."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from fuelvk.shaderbuild import Variant, load_manifest
+from fuelvk.shaderbuild.manifest import Manifest, read_document
+from fuelvk.shaderbuild.paths import output_dir, source_root
+from fuelvk.shaderbuild.reflect import reflect
+from fuelvk.shaderbuild.tables import discover
+
+PUSH_LIMIT = 128  # bytes every Vulkan device offers
+PORTABLE_INVOCATIONS = 128
+
+VARIANTS = {v.name: v for v in load_manifest()}
+ROOT = source_root()
+assert ROOT is not None
+LANGUAGE = {t.stem: t.language.name for t in discover(ROOT)}
+
+
+@pytest.fixture(params=VARIANTS.values(), ids=VARIANTS.keys())
+def variant(request: pytest.FixtureRequest) -> Variant:
+    made: Variant = request.param
+    return made
+
+
+def test_every_variant_of_every_table_is_built() -> None:
+    assert ROOT is not None
+    assert sorted(VARIANTS) == sorted(v.name for t in discover(ROOT) for v in t.expand())
+
+
+def test_module(variant: Variant) -> None:
+    facts = reflect(variant.spirv())
+    assert facts.version <= (1, 3)
+    assert facts.entries == variant.entries
+    # Drivers fold exact arithmetic away without the decoration, and no test of a product would show it.
+    if LANGUAGE[variant.stem] == "slang":
+        assert facts.no_contraction == facts.contractible
+    for name, entry in variant.entries.items():
+        assert entry.push_size <= PUSH_LIMIT, name
+        assert (variant.axes["mode"] == "bda") == ("PhysicalStorageBufferAddresses" in variant.capabilities)
+
+
+def test_portable_variants_ask_for_little(variant: Variant) -> None:
+    """F32 and 32-bit kernels without a subgroup width run where there are only 32-bit types and small workgroups."""
+    if variant.axes.get("dtype", "f32") not in ("f32", "i32", "u32") or variant.axes.get("width", 0) != 0:
+        pytest.skip("not a portable variant")
+    if variant.axes.get("bytes", 4) != 4 or variant.axes.get("wide", 0) != 0:
+        pytest.skip("not a portable variant")
+    assert variant.capabilities <= {"Shader", "PhysicalStorageBufferAddresses", "Matrix"}
+    for entry in variant.entries.values():
+        x, y, z = entry.workgroup
+        assert x * y * z <= PORTABLE_INVOCATIONS
+
+
+def test_loading_is_quick_and_light() -> None:
+    code = (
+        "import sys; from fuelvk.shaderbuild import load_manifest; load_manifest();"
+        "print([m for m in ('numpy', 'subprocess', 'tomllib', 'vulkan', 'platformdirs') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == "[]"
+    best = 1.0
+    for _ in range(5):
+        start = time.perf_counter()
+        Manifest(output_dir(), read_document(output_dir()), ROOT)
+        best = min(best, time.perf_counter() - start)
+    assert best < 0.005
