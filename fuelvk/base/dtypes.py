@@ -68,7 +68,7 @@ class DType(enum.Enum):
     @property
     def unit_roundoff(self) -> float:
         """Half an ULP of 1: 2^-24 for F32; 0 for types that are exact."""
-        return 2.0 ** -self.value.mantissa if self.value.mantissa else 0.0
+        return 2.0**-self.value.mantissa if self.value.mantissa else 0.0
 
     @property
     def mantissa_bits(self) -> int:

@@ -24,21 +24,90 @@ class Variable:
 
 
 VARIABLES: tuple[Variable, ...] = (
-    Variable("FUELVK_DEVICE", str, None, "Device used when none is named: `cpu`, `vulkan:0`, a type (`discrete`, `integrated`, `virtual`), or a pattern over name and driver."),
-    Variable("FUELVK_ADDRESSING", ("auto", "bda", "ssbo"), "auto", "How kernels reach buffers: by device address (`bda`) or by descriptors (`ssbo`). `auto` takes the one measured to be faster on the driver."),
-    Variable("FUELVK_VALIDATION", ("0", "1", "core", "sync"), "0", "Vulkan validation layers: `core`, or `sync` (also `1`) for core and synchronisation validation; messages become exceptions."),
-    Variable("FUELVK_MEMORY_BUDGET", int, None, "Bytes of device memory a device may hold; default: what the driver reports as available."),
-    Variable("FUELVK_FORCE_STAGING", bool, False, "Move data through staging buffers even where device memory is mapped (used by tests)."),
-    Variable("FUELVK_DISABLE", str, "", "Comma-separated device features to treat as absent, e.g. `f16,i64`."),
-    Variable("FUELVK_LAVAPIPE_THREADS", int, None, "Worker threads of Mesa's CPU driver (LP_NUM_THREADS). Unset: one per core. 0 runs kernels on the queue's own thread: cheapest for plans of many tiny kernels, one core for big ones."),
-    Variable("FUELVK_CACHE_DIR", Path, None, "Folder for compilers, drivers, pipeline caches; default: the user's cache folder."),
-    Variable("FUELVK_SLANGC", str, None, "Path of slangc used to build shaders instead of the pinned package."),
-    Variable("FUELVK_GLSLANG", str, None, "Path of glslangValidator used to build shaders instead of the pinned package."),
-    Variable("FUELVK_SPIRV_VAL", str, None, "Path of spirv-val used to check shaders instead of the pinned package."),
-    Variable("FUELVK_SPIRV_DIR", Path, None, "Folder with built SPIR-V and its manifest; default: the one inside the package."),
-    Variable("FUELVK_DEBUG", int, 0, "Debug output on stderr: 1 devices and plans, 2 each dispatch, 3 routing decisions."),
-    Variable("FUELVK_VALIDATE_WITH_CPU", bool, False, "Run every Vulkan kernel on the CPU reference too and stop at the first that leaves its claim."),
-    Variable("FUELVK_MODEL_DIR", Path, None, "Folder that holds the MiniLM model files (model.safetensors, config.json, tokenizer.json)."),
+    Variable(
+        "FUELVK_DEVICE",
+        str,
+        None,
+        "Device used when none is named: `cpu`, `vulkan:0`, a type (`discrete`, `integrated`, `virtual`), or a pattern over name and driver.",
+    ),
+    Variable(
+        "FUELVK_ADDRESSING",
+        ("auto", "bda", "ssbo"),
+        "auto",
+        "How kernels reach buffers: by device address (`bda`) or by descriptors (`ssbo`). `auto` takes the one measured to be faster on the driver.",
+    ),
+    Variable(
+        "FUELVK_VALIDATION",
+        ("0", "1", "core", "sync"),
+        "0",
+        "Vulkan validation layers: `core`, or `sync` (also `1`) for core and synchronisation validation; messages become exceptions.",
+    ),
+    Variable(
+        "FUELVK_MEMORY_BUDGET",
+        int,
+        None,
+        "Bytes of device memory a device may hold; default: what the driver reports as available.",
+    ),
+    Variable(
+        "FUELVK_FORCE_STAGING",
+        bool,
+        False,
+        "Move data through staging buffers even where device memory is mapped (used by tests).",
+    ),
+    Variable(
+        "FUELVK_DISABLE", str, "", "Comma-separated device features to treat as absent, e.g. `f16,i64`."
+    ),
+    Variable(
+        "FUELVK_LAVAPIPE_THREADS",
+        int,
+        None,
+        "Worker threads of Mesa's CPU driver (LP_NUM_THREADS). Unset: one per core. 0 runs kernels on the queue's own thread: cheapest for plans of many tiny kernels, one core for big ones.",
+    ),
+    Variable(
+        "FUELVK_CACHE_DIR",
+        Path,
+        None,
+        "Folder for compilers, drivers, pipeline caches; default: the user's cache folder.",
+    ),
+    Variable(
+        "FUELVK_SLANGC", str, None, "Path of slangc used to build shaders instead of the pinned package."
+    ),
+    Variable(
+        "FUELVK_GLSLANG",
+        str,
+        None,
+        "Path of glslangValidator used to build shaders instead of the pinned package.",
+    ),
+    Variable(
+        "FUELVK_SPIRV_VAL",
+        str,
+        None,
+        "Path of spirv-val used to check shaders instead of the pinned package.",
+    ),
+    Variable(
+        "FUELVK_SPIRV_DIR",
+        Path,
+        None,
+        "Folder with built SPIR-V and its manifest; default: the one inside the package.",
+    ),
+    Variable(
+        "FUELVK_DEBUG",
+        int,
+        0,
+        "Debug output on stderr: 1 devices and plans, 2 each dispatch, 3 routing decisions.",
+    ),
+    Variable(
+        "FUELVK_VALIDATE_WITH_CPU",
+        bool,
+        False,
+        "Run every Vulkan kernel on the CPU reference too and stop at the first that leaves its claim.",
+    ),
+    Variable(
+        "FUELVK_MODEL_DIR",
+        Path,
+        None,
+        "Folder that holds the MiniLM model files (model.safetensors, config.json, tokenizer.json).",
+    ),
 )
 
 _BY_NAME = {variable.name: variable for variable in VARIABLES}
@@ -51,7 +120,9 @@ def get(name: str) -> Any:
     variable = _BY_NAME.get(name)
     if variable is None:
         raise UnknownNameError(
-            "unknown environment variable", asked=name, hint=closest(name, _BY_NAME) or "declare it in base/env.py"
+            "unknown environment variable",
+            asked=name,
+            hint=closest(name, _BY_NAME) or "declare it in base/env.py",
         )
     raw = os.environ.get(name)
     if raw is None or (raw == "" and variable.kind is not bool):
@@ -64,7 +135,9 @@ def _convert(variable: Variable, raw: str) -> Any:
     if isinstance(kind, tuple):
         if raw.lower() in kind:
             return raw.lower()
-        raise ParameterError(f"{variable.name} has a value it does not take", seen=raw, allowed=", ".join(kind))
+        raise ParameterError(
+            f"{variable.name} has a value it does not take", seen=raw, allowed=", ".join(kind)
+        )
     if kind is bool:
         word = raw.lower()
         if word in _TRUE or word in _FALSE:
@@ -124,7 +197,11 @@ def markdown() -> str:
         "|---|---|---|---|",
     ]
     for v in VARIABLES:
-        kind = "one of " + ", ".join(f"`{k}`" for k in v.kind) if isinstance(v.kind, tuple) else v.kind.__name__.lower()
+        kind = (
+            "one of " + ", ".join(f"`{k}`" for k in v.kind)
+            if isinstance(v.kind, tuple)
+            else v.kind.__name__.lower()
+        )
         default = "" if v.default in (None, "") else f"`{v.default}`"
         lines.append(f"| `{v.name}` | {kind} | {default} | {v.help} |")
     return "\n".join(lines) + "\n"

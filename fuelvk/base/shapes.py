@@ -134,7 +134,9 @@ def collapse(shape: Sequence[int], *strides: Sequence[int]) -> tuple[Shape, list
 def normalize_axis(axis: int, rank: int, op: str = "") -> int:
     """Returns ``axis`` counted from the front; raises ParameterError when it is outside the rank."""
     if not -rank <= axis < rank:
-        raise ParameterError(f"{op + ': ' if op else ''}axis out of range", asked=axis, allowed=f"{-rank} to {rank - 1}")
+        raise ParameterError(
+            f"{op + ': ' if op else ''}axis out of range", asked=axis, allowed=f"{-rank} to {rank - 1}"
+        )
     return axis + rank if axis < 0 else axis
 
 
@@ -144,5 +146,7 @@ def normalize_axes(axes: int | Sequence[int] | None, rank: int, op: str = "") ->
         return tuple(range(rank))
     chosen = [normalize_axis(a, rank, op) for a in ((axes,) if isinstance(axes, int) else axes)]
     if len(set(chosen)) != len(chosen):
-        raise ParameterError(f"{op + ': ' if op else ''}an axis is repeated", asked=tuple(chosen), allowed="each once")
+        raise ParameterError(
+            f"{op + ': ' if op else ''}an axis is repeated", asked=tuple(chosen), allowed="each once"
+        )
     return tuple(sorted(chosen))

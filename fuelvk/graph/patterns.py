@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from fuelvk.graph.ir import Node, Value
 
 COMMUTATIVE = frozenset({"add", "mul", "maximum", "minimum"})
@@ -110,6 +112,6 @@ def scalar_of(value: Value) -> float | None:
     while node.op.name in ("broadcast_to", "reshape") and node.inputs[0] is not None:
         node = node.inputs[0].node
     data = node.data
-    if not node.is_leaf or data is None or not hasattr(data, "size") or data.size != 1:
+    if not node.is_leaf or not isinstance(data, np.ndarray) or data.size != 1:
         return None
     return float(data.reshape(()))

@@ -25,6 +25,7 @@ __all__ = [
     "op_names",
 ]
 
+
 class FusedOps:
     """Every fused op's id. The numbers are those of ops.md and never change."""
 

@@ -216,7 +216,9 @@ class FusedKernelRegistry:
         for other_backend, other in rows:
             if other_backend == str(backend) and other.name == impl.name and other.dtypes == impl.dtypes:
                 raise RegistryError(
-                    "an implementation is registered twice", asked=f"{op_id} {backend} {impl.name}", seen=other.dtypes
+                    "an implementation is registered twice",
+                    asked=f"{op_id} {backend} {impl.name}",
+                    seen=other.dtypes,
                 )
         rows.append((str(backend), impl))
 
@@ -229,7 +231,9 @@ class FusedKernelRegistry:
     ) -> BackendImpl | None:
         """Returns the first implementation with exactly these dtypes; None sends the caller to the decomposition."""
         wanted = tuple(dtypes)
-        return next((i for b, i in self._impls.get(op_id, ()) if b == str(backend) and i.dtypes == wanted), None)
+        return next(
+            (i for b, i in self._impls.get(op_id, ()) if b == str(backend) and i.dtypes == wanted), None
+        )
 
     def impls_for(self, op_id: OpId) -> tuple[tuple[str, BackendImpl], ...]:
         """Returns every (backend, implementation) of an op, in order."""

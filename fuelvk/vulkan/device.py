@@ -90,6 +90,8 @@ class Device:
         self.pipelines = PipelineStore(self.api, self.handle, info, self.debug, addressing, cache)
         self.pools = CommandPools(self)
         self._choose_memory(physical, memory_budget)
+        #: For the caller's use: pipelines under keys that are cheaper to look up than the store's.
+        self.shader_pipelines: dict[Any, Pipeline] = {}
         self.usable = True
         _live.add(self)
         self.caps = self._capabilities()

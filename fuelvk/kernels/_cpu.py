@@ -1,0 +1,96 @@
+"""What a CPU kernel wrapper works with: C kernels, NumPy references, the registration helper."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from cpu_reference import c as ckernels
+from fuelvk.base.dtypes import DType
+from fuelvk.base.hashing import digest64
+from fuelvk.graph.types import OpId
+from fuelvk.kernels._vulkan import wrapper_source
+from fuelvk.kernels.types import (
+    BackendId,
+    BackendImpl,
+    CostFunction,
+    KernelCaps,
+    KernelRevisionHash,
+    PrecisionGuarantee,
+    Registration,
+    Shapes,
+    admits_all,
+)
+
+
+def c_missing(shapes: Shapes, params: Mapping[str, Any], capabilities: Any) -> str | None:
+    """The ``admits`` of a C kernel: refuses with the reason when the extension is not there."""
+    return None if ckernels.available() else ckernels.why_missing()
+
+
+def c_kernel(
+    op_id: OpId,
+    dtypes: tuple[DType, ...],
+    kernel: Callable[..., None],
+    *,
+    functions: tuple[str, ...],
+    cost: CostFunction,
+    precision: PrecisionGuarantee,
+    wrapper: str,
+    name: str = "cpu.c",
+) -> Registration:
+    """Returns a table row for a C kernel; ``functions`` are the C names it calls and give its revision."""
+    parts: list[bytes | str] = ["c"]
+    for function in functions:
+        for source, content in ckernels.revision_sources(function):
+            parts += [source, content]
+    impl = BackendImpl(
+        name=name,
+        kernel=kernel,
+        dtypes=dtypes,
+        cost=cost,
+        precision=precision,
+        caps=KernelCaps(strided_input=False),
+        revision=KernelRevisionHash(digest64(*parts, *functions, wrapper_source(wrapper))),
+        admits=c_missing,
+    )
+    return Registration(op_id, BackendId.CPU, impl)
+
+
+def numpy_reference(
+    op_id: OpId,
+    dtypes: tuple[DType, ...],
+    *,
+    module: str | None = None,
+    cost: CostFunction,
+    precision: PrecisionGuarantee = PrecisionGuarantee(
+        True, max_ulp=0.5, notes="computed in float64 or better and rounded once; double rounding aside"
+    ),
+    name: str = "cpu.numpy",
+) -> Registration:
+    """Returns a table row for the float64 oracle of an op, rounded once to the output type.
+
+    An alternative for machines without the C extension; its bits are not the canonical ones.
+    """
+    reference = importlib.import_module(f"cpu_reference.numpy.{module or op_id.name.lower()}").reference
+    output = dtypes[-1]
+
+    def kernel(inputs: Any, outputs: Any, layouts: Any, params: Mapping[str, Any], context: Any) -> None:
+        result = np.asarray(reference(*inputs, **params))
+        outputs[0][...] = result if result.dtype == output.numpy else result.astype(output.numpy)
+
+    impl = BackendImpl(
+        name=name,
+        kernel=kernel,
+        dtypes=dtypes,
+        cost=cost,
+        precision=precision,
+        revision=KernelRevisionHash(
+            digest64("numpy", inspect.getsource(importlib.import_module(reference.__module__)))
+        ),
+    )
+    return Registration(op_id, BackendId.CPU, impl)

@@ -1,0 +1,1 @@
+"""From a graph of values to a plan: fuse, decompose, place, route."""

@@ -1,0 +1,131 @@
+"""Which implementation serves a call, and why the others do not.
+
+Believing a claim is the seam where a ledger of measured evidence comes in: ``evidence`` is asked for each candidate.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fuelvk.base.dtypes import DType
+from fuelvk.base.shapes import Shape
+from fuelvk.graph.types import OpEntry
+from fuelvk.kernels.types import BackendImpl, CostEstimate, FusedKernelRegistry
+from fuelvk.optimizer.tolerance import Tolerance
+
+Evidence = Callable[[OpEntry, str, BackendImpl], str | None]
+
+
+class Verdict(str, enum.Enum):
+    """What became of a candidate."""
+
+    CHOSEN = "chosen"
+    ALTERNATIVE = "alternative"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One implementation that was considered."""
+
+    backend: str
+    impl: BackendImpl
+    verdict: Verdict
+    reason: str
+    cost: CostEstimate
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The decision for one op at one place in a graph."""
+
+    op: OpEntry
+    dtypes: tuple[DType, ...]
+    shapes: tuple[Shape | None, ...]
+    chosen: Candidate | None
+    candidates: tuple[Candidate, ...]
+
+    def refusals(self) -> str:
+        """Returns each implementation that exists with the reason it was refused, as text for an error."""
+        if not self.candidates:
+            return "no implementation is registered"
+        return "; ".join(
+            f"{c.impl.name}[{','.join(d.key for d in c.impl.dtypes)}]: {c.reason}" for c in self.candidates
+        )
+
+
+def matches(op: OpEntry, impl: BackendImpl, dtypes: Sequence[DType | None]) -> bool:
+    """True when an implementation's dtype tuple fits a call; an omitted optional input fits any dtype.
+
+    A variadic input repeats the tuple's first dtype.
+    """
+    wanted = impl.dtypes
+    if op.args and op.args[-1].variadic:
+        return all(d == wanted[0] for d in dtypes[:-1]) and dtypes[-1] == wanted[-1]
+    return len(wanted) == len(dtypes) and all(
+        d is None or d == w for d, w in zip(dtypes, wanted, strict=True)
+    )
+
+
+def route(
+    op: OpEntry,
+    dtypes: tuple[DType | None, ...],
+    shapes: tuple[Shape | None, ...],
+    params: Mapping[str, Any],
+    *,
+    kernels: FusedKernelRegistry,
+    capabilities: Mapping[str, Any],
+    order: Sequence[str],
+    tolerance: Tolerance,
+    evidence: Evidence | None = None,
+) -> Route:
+    """Chooses among the implementations of ``op``: the first admitted one, backends in ``order``.
+
+    ``dtypes`` are those of the inputs (None where omitted) followed by the outputs; ``shapes`` likewise.
+    """
+    rows: list[Candidate] = []
+    chosen: Candidate | None = None
+    for backend in order:
+        for owner, impl in kernels.impls_for(op.id):
+            if owner != backend:
+                continue
+            reason = _refusal(op, impl, dtypes, shapes, params, capabilities.get(backend), tolerance)
+            if reason is None and evidence is not None:
+                reason = evidence(op, owner, impl)
+            if reason is None and chosen is None:
+                verdict, reason = Verdict.CHOSEN, "first admitted"
+            elif reason is None:
+                verdict, reason = Verdict.ALTERNATIVE, f"admitted, after {chosen.impl.name if chosen else ''}"
+            else:
+                verdict = Verdict.REFUSED
+            candidate = Candidate(
+                owner, impl, verdict, reason, impl.cost(shapes, params, capabilities.get(backend))
+            )
+            rows.append(candidate)
+            if verdict is Verdict.CHOSEN:
+                chosen = candidate
+    for owner, impl in kernels.impls_for(op.id):
+        if owner not in order:
+            rows.append(
+                Candidate(owner, impl, Verdict.REFUSED, f"backend {owner} is not used here", CostEstimate())
+            )
+    known = tuple(d for d in dtypes if d is not None)
+    return Route(op, known, shapes, chosen, tuple(rows))
+
+
+def _refusal(
+    op: OpEntry,
+    impl: BackendImpl,
+    dtypes: tuple[DType | None, ...],
+    shapes: tuple[Shape | None, ...],
+    params: Mapping[str, Any],
+    capabilities: Any,
+    tolerance: Tolerance,
+) -> str | None:
+    if not matches(op, impl, dtypes):
+        return f"written for {', '.join(d.key for d in impl.dtypes)}"
+    reason = tolerance.refuses(impl.precision, impl.dtypes[-1])
+    return reason if reason is not None else impl.admits(shapes, params, capabilities)

@@ -1,0 +1,1 @@
+"""Devices, storage, and the execution of plans."""

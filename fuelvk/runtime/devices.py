@@ -1,0 +1,262 @@
+"""The devices a program can name: the CPU reference and every Vulkan device, opened on first use."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fuelvk.base import env
+from fuelvk.base.dtypes import DType
+from fuelvk.base.errors import DriverNotFoundError, IndexOutOfRangeError, UnknownNameError, closest
+from fuelvk.kernels.types import BackendId
+from fuelvk.optimizer.lower import Target
+from fuelvk.registry import default_kernel_registry
+from fuelvk.runtime.storage import Array, Storage
+from fuelvk.vulkan import DeviceInfo, enumerate_devices, match_device
+
+
+@dataclass(frozen=True, slots=True)
+class CpuCapabilities:
+    """What the CPU backend offers to ``admits`` and cost functions."""
+
+    backend: str = "cpu"
+    threads: int = os.cpu_count() or 1
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRecord:
+    """One row of ``fv.devices()``."""
+
+    spec: str
+    name: str
+    type: str
+    driver: str
+    features: tuple[str, ...]
+    memory_bytes: int | None
+
+
+class DeviceRecords(list[DeviceRecord]):
+    """The rows, with what was found wrong on the way in ``problems``."""
+
+    def __init__(self, rows: Sequence[DeviceRecord], problems: Sequence[str]) -> None:
+        super().__init__(rows)
+        self.problems = tuple(problems)
+
+
+class Device:
+    """A device that tensors live on and plans run on. ``spec`` is its name in this process ("vulkan:0", "cpu")."""
+
+    def __init__(self, spec: str, backend: BackendId, name: str, capabilities: Any) -> None:
+        self.spec = spec
+        self.backend = backend
+        self.name = name
+        self.capabilities = capabilities
+
+    def __repr__(self) -> str:
+        return f"<fuelvk device {self.spec}: {self.name}>"
+
+    def target(self, only: BackendId | None = None) -> Target:
+        """Returns what plans for this device are routed over; ``only`` leaves one backend."""
+        raise NotImplementedError
+
+    def upload(self, array: Array) -> Storage:
+        raise NotImplementedError
+
+    def download(self, buffer: Any, into: Array) -> None:
+        raise NotImplementedError
+
+    def wait_for(self, buffer: Any) -> None:
+        """Returns when the device is done with ``buffer``."""
+
+    def raise_errors(self) -> None:
+        """Raises what kernels reported since the last call."""
+
+
+class CpuDevice(Device):
+    """The C and NumPy reference kernels on the host's own memory."""
+
+    def __init__(self) -> None:
+        super().__init__("cpu", BackendId.CPU, "CPU reference", CpuCapabilities())
+
+    def target(self, only: BackendId | None = None) -> Target:
+        return Target(default_kernel_registry(), ("cpu",), {"cpu": self.capabilities})
+
+    def upload(self, array: Array) -> Storage:
+        dtype = DType.of(array)
+        return Storage(
+            self, array.shape, dtype, array=np.array(array, dtype=dtype.numpy, order="C", copy=True)
+        )
+
+
+class VulkanDevice(Device):
+    """A Vulkan device with the CPU kernels behind it for what it has no kernel for."""
+
+    ERROR_SLOTS = 63
+
+    def __init__(self, spec: str, info: DeviceInfo) -> None:
+        from fuelvk.vulkan import open_device
+
+        self.info = info
+        self.vk = open_device(info)
+        super().__init__(
+            spec, BackendId.VULKAN, f"{info.name} ({info.driver_name} {info.driver_info})", self.vk.caps
+        )
+        self._lock = threading.Lock()
+        self._labels: dict[int, str] = {}
+        self._next_slot = 0
+        self._watching = False
+        self.programs: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.vk.memory.add_trim_hook(_trim_hook(weakref.ref(self)))
+
+    def target(self, only: BackendId | None = None) -> Target:
+        order = (
+            ("vulkan",)
+            if only is BackendId.VULKAN
+            else ("cpu",)
+            if only is BackendId.CPU
+            else ("vulkan", "cpu")
+        )
+        return Target(
+            default_kernel_registry(), order, {"vulkan": self.capabilities, "cpu": CpuCapabilities()}
+        )
+
+    def upload(self, array: Array) -> Storage:
+        dtype = DType.of(array)
+        data = np.ascontiguousarray(array, dtype=dtype.numpy).reshape(array.shape)
+        buffer = self.vk.alloc(data.nbytes)
+        storage = Storage(self, data.shape, dtype, buffer=buffer)
+        if data.nbytes:
+            self.vk.write(buffer, data.reshape(-1).view(np.uint8))
+        return storage
+
+    def download(self, buffer: Any, into: Array) -> None:
+        self.vk.read(buffer, into=memoryview(into.reshape(-1).view(np.uint8)))
+
+    def wait_for(self, buffer: Any) -> None:
+        self.vk.wait(buffer.last_use)
+
+    def error_slot(self, label: str) -> int:
+        """Reserves a word of the error buffer for a kernel and remembers what to call it."""
+        with self._lock:
+            slot = self._next_slot
+            self._next_slot = (slot + 1) % self.ERROR_SLOTS
+            self._labels[slot] = label
+            self._watching = True
+            return slot
+
+    def raise_errors(self) -> None:
+        if not self._watching:
+            return
+        with self._lock:
+            words = np.zeros(64, np.uint32)
+            self.download(self.vk.error_buffer, words)
+            raised = np.flatnonzero(words)
+            if not raised.size:
+                return
+            self.vk.write(self.vk.error_buffer, np.zeros(256, np.uint8))
+            label = self._labels.get(int(raised[0]), "a kernel")
+        raise IndexOutOfRangeError(
+            f"{label}: an index lies outside its axis",
+            seen=f"first at or after element {int(words[raised[0]]) - 1} of the index input",
+            allowed="0 to extent - 1; negative indices are not counted from the end",
+        )
+
+
+def _trim_hook(owner: weakref.ref[VulkanDevice]) -> Callable[[], None]:
+    """Recordings name memory by address, so they go before memory goes."""
+
+    def drop() -> None:
+        device = owner()
+        for program in list(device.programs) if device is not None else ():
+            program.forget_recordings()
+
+    return drop
+
+
+_lock = threading.RLock()
+_opened: dict[tuple[int, str], Device] = {}
+
+
+def devices() -> DeviceRecords:
+    """Returns every device found, best first, the CPU reference last; ``.problems`` says what was refused and why."""
+    found = enumerate_devices()
+    rows = [
+        DeviceRecord(
+            f"vulkan:{info.index}",
+            info.name,
+            info.type,
+            f"{info.driver_name} {info.driver_info}".strip(),
+            tuple(sorted(info.features)),
+            sum(h.size for h in info.heaps if h.device_local) or None,
+        )
+        for info in found.devices
+    ]
+    rows.append(DeviceRecord("cpu", "CPU reference (C and NumPy)", "cpu", "built in", (), None))
+    return DeviceRecords(rows, found.problems)
+
+
+def device(spec: str | Device | None = None) -> Device:
+    """Returns the device called ``spec``, opened and cached for this process.
+
+    ``spec`` is "cpu", "vulkan:0", a device type, or a pattern over name and driver; None takes FUELVK_DEVICE, then
+    the best Vulkan device, then the CPU reference. Raises UnknownNameError, or DriverNotFoundError when a Vulkan
+    device is asked for and there is none.
+    """
+    if isinstance(spec, Device):
+        return spec
+    wanted = spec if spec is not None else env.get("FUELVK_DEVICE")
+    with _lock:
+        key = (os.getpid(), wanted or "")
+        found = _opened.get(key)
+        if found is None:
+            found = _opened[key] = _open(wanted)
+        return found
+
+
+def _open(wanted: str | None) -> Device:
+    if wanted == "cpu":
+        return _single("cpu", CpuDevice)
+    listed = enumerate_devices()
+    if not listed.devices:
+        if wanted is None:
+            return _single("cpu", CpuDevice)
+        if wanted.startswith("vulkan") or wanted in ("discrete", "integrated", "virtual"):
+            raise DriverNotFoundError(
+                "no Vulkan device was found",
+                asked=wanted,
+                seen="; ".join(listed.problems) or "no driver",
+                hint="install libvulkan1 and a driver (mesa-vulkan-drivers has one for the CPU), or use device 'cpu'",
+            )
+        raise UnknownNameError(
+            "unknown device", asked=wanted, allowed="cpu", hint=closest(wanted, ["cpu"]) or None
+        )
+    info = match_device(listed.devices, wanted)
+    spec = f"vulkan:{info.index}"
+    return _single(spec, lambda: VulkanDevice(spec, info))
+
+
+def _single(spec: str, make: Any) -> Device:
+    key = (os.getpid(), spec)
+    found = _opened.get(key)
+    if found is None:
+        found = _opened[key] = make()
+    return found
+
+
+def forget(chosen: Device) -> None:
+    """Drops a device from the cache (after it was lost or closed), so that the next request opens it anew."""
+    with _lock:
+        for key in [k for k, d in _opened.items() if d is chosen]:
+            del _opened[key]
+
+
+def opened() -> Iterator[Device]:
+    """Yields the devices this process has open, each once."""
+    with _lock:
+        yield from {id(d): d for (pid, _), d in _opened.items() if pid == os.getpid()}.values()

@@ -1,0 +1,1 @@
+"""Holds results against claims: comparison, oracles, inputs, protocols."""
