@@ -1,0 +1,1 @@
+"""What every op means, executable: float64 oracles (`numpy`) and the deterministic C kernels (`c`)."""
