@@ -211,7 +211,7 @@ class ByDecomposition(enum.Enum):
 DECOMPOSE = ByDecomposition.DECOMPOSE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class OpEntry:
     """What both kinds of op share: signature, rules, derivative and the inputs they are tested with."""
 
@@ -233,6 +233,9 @@ class OpEntry:
     def name(self) -> str:
         """The snake_case name used by ``fv.call`` and ``fv.ops``."""
         return self.id.name.lower()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
 
     def bind(self, given: Sequence[Any], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Sorts a call into inputs (in order, None for those left out) and converted parameters."""
@@ -292,14 +295,14 @@ class OpEntry:
         return f"{self.name}({', '.join([*inputs, *(['*'] if params else []), *params])})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PrimitiveEntry(OpEntry):
     """A primitive. One with a ``view_rule`` has no kernel: it only relabels its input's elements."""
 
     view_rule: ViewRule | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class FusedOpEntry(OpEntry):
     """A fused op: what it replaces (``pattern``), what it stands for (``decompose``)."""
 

@@ -1,0 +1,68 @@
+"""RMS_NORM_LAST_DIM: x / sqrt(mean(x^2) + eps) * weight over the last axis."""
+
+from __future__ import annotations
+
+from fuelvk.base.dtypes import FLOATS
+from fuelvk.graph import rules
+from fuelvk.graph.ir import Builder, Value
+from fuelvk.graph.ops._norms import (
+    EPS,
+    LAST,
+    built,
+    norm_errors,
+    norm_samples,
+    norm_shape,
+    normalised,
+    scaled,
+    vector_gradient,
+)
+from fuelvk.graph.patterns import Capture, P, Pattern
+from fuelvk.graph.registry import FusedOps
+from fuelvk.graph.types import Arg, Family, FusedOpEntry, Params, Values
+
+NAME = "rms_norm_last_dim"
+
+
+def _alternatives() -> tuple[P, ...]:
+    weight = Capture("weight")
+    cores = tuple(normalised(Capture("x")))
+    return (*(P("mul", core, weight) for core in cores), *cores)
+
+
+def decompose(g: Builder, inputs: Values, params: Params) -> tuple[Value, ...]:
+    """Returns the formula in the accumulator type, rounded once at the end."""
+    x, weight = inputs
+    assert x is not None
+    w = rules.wide(g, x)
+    root = g.sqrt(g.add(g.mean(g.sqr(w), **LAST), g.constant(params["eps"], w.dtype)))
+    return (rules.narrow(g, scaled(g, g.div(w, root), weight), x.dtype),)
+
+
+def backward(
+    g: Builder, inputs: Values, outputs: tuple[Value, ...], grads: Values, params: Params
+) -> tuple[Value | None, ...]:
+    """With ``h = g*weight``: ``r*(h - x*mean(h*x)*r^2)``, and for the weight the sum over rows of ``g*x*r``."""
+    (x, weight), (dy,) = inputs, grads
+    assert x is not None and dy is not None
+    w, d = rules.wide(g, x), rules.wide(g, dy)
+    root = g.sqrt(g.add(g.mean(g.sqr(w), **LAST), g.constant(params["eps"], w.dtype)))
+    xh, h = g.div(w, root), scaled(g, d, weight)
+    dx = g.div(g.sub(h, g.mul(xh, g.mean(g.mul(h, xh), **LAST))), root)
+    return rules.narrow(g, dx, x.dtype), vector_gradient(g, g.mul(d, xh), weight)
+
+
+OP = FusedOpEntry(
+    id=FusedOps.RMS_NORM_LAST_DIM,
+    family=Family.NORM,
+    args=(Arg("x"), Arg("weight", optional=True)),
+    params=(EPS,),
+    shape_rule=norm_shape(NAME, ("weight",)),
+    dtype_rule=rules.uniform(NAME, ("x", "weight"), FLOATS),
+    dtypes=rules.rows(FLOATS, 2),
+    pattern=Pattern(_alternatives(), built(("weight",))),
+    decompose=decompose,
+    backward=backward,
+    sample_inputs=norm_samples(((True,), (False,))),
+    error_inputs=norm_errors(NAME, ("weight",)),
+    doc="x / sqrt(mean(x^2) + eps) * weight over the last axis.",
+)
