@@ -1,0 +1,11 @@
+"""greater equal: BOOL, NaN is unordered."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cpu_reference.numpy._common import Array, binary
+
+
+def reference(a: Array, b: Array) -> Array:
+    return binary(np.greater_equal, a, b)

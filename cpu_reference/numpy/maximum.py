@@ -1,0 +1,18 @@
+"""The larger operand; NaN wins, and +0 over -0."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cpu_reference.numpy._common import Array, binary, is_float
+
+
+def _exact(a: Array, b: Array) -> Array:
+    larger = np.maximum(a, b)
+    if not is_float(larger):
+        return np.asarray(larger)
+    return np.where((a == b) & np.signbit(a), b, larger)
+
+
+def reference(a: Array, b: Array) -> Array:
+    return binary(_exact, a, b)

@@ -1,0 +1,11 @@
+"""Square root; NaN below zero, -0 for -0."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cpu_reference.numpy._common import Array, unary
+
+
+def reference(x: Array) -> Array:
+    return unary(np.sqrt, x)
