@@ -1,4 +1,4 @@
-"""Installs the peers, each in a virtual environment of its own: ``python -m benchmarks.setup_peers [NAME...]``."""
+"""Installs the peers, each in its own virtual environment: ``python -m benchmarks.setup_peers [NAME...]``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Peer:
 
     @property
     def ready(self) -> Path:
-        """Written when everything is installed; holds the requirements, so that a change of them installs again."""
+        """Written when all is installed; holds the requirements, so that a change of them installs again."""
         return self.folder / "requirements.txt"
 
     def wanted(self) -> str:
@@ -52,7 +52,7 @@ PEERS: tuple[Peer, ...] = (
     Peer("computeml", "probe_computeml.py", ("computeml", "numpy")),
     # torchvulkan's wheel fits one PyTorch version and would otherwise pull another
     Peer("torchvulkan", "probe_torchvulkan.py", ("torch==2.13.0", "numpy"), ("torchvulkan",)),
-    # ggml skips Vulkan devices of type CPU unless one is named, and computes "F32" products in F16 unless told not to
+    # ggml skips CPU devices unless one is named, and computes "F32" products in F16 unless told not to
     Peer(
         "ggml-vulkan",
         "probe_ggml.py",
@@ -83,7 +83,9 @@ def setup(peer: Peer) -> str | None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns 0 when every peer asked for is installed, else 1."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.setup_peers", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(p.name for p in PEERS) + " (default: all)")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=", ".join(p.name for p in PEERS) + " (default: all)"
+    )
     names = parser.parse_args(argv).names
     unknown = sorted(set(names) - {p.name for p in PEERS})
     if unknown:
@@ -94,7 +96,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             continue
         problem = setup(peer)
         failed = failed or problem is not None
-        print(f"{peer.name}: " + (f"not installed: {problem}" if problem else f"ready in {peer.folder}"), flush=True)
+        print(
+            f"{peer.name}: " + (f"not installed: {problem}" if problem else f"ready in {peer.folder}"),
+            flush=True,
+        )
     return int(failed)
 
 

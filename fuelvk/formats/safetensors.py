@@ -36,8 +36,8 @@ _DTYPES = {
 def load(path: str | Path, names: Iterable[str] | None = None) -> dict[str, Array]:
     """Returns the tensors of a file by name; ``names`` picks some of them.
 
-    BF16 and F8 arrays have the dtypes of ``ml_dtypes``. Raises FormatError when the file is missing, cut short or not
-    safetensors, and when a name asked for is not in it.
+    BF16 and F8 arrays have the dtypes of ``ml_dtypes``. Raises FormatError when the file is missing, cut short
+    or not safetensors, and when a name asked for is not in it.
     """
     file = Path(path)
     header = read_header(file)
@@ -87,9 +87,13 @@ def read_header(path: str | Path) -> dict[str, tuple[DType, tuple[int, ...]]]:
         header = json.loads(raw)
     except ValueError as error:
         offset = _LENGTH.size + int(getattr(error, "pos", getattr(error, "start", 0)))
-        raise FormatError(f"{file}: the header is damaged at offset {offset}", seen=error, allowed="JSON") from error
+        raise FormatError(
+            f"{file}: the header is damaged at offset {offset}", seen=error, allowed="JSON"
+        ) from error
     if not isinstance(header, dict):
-        raise FormatError(f"{file}: the header at offset 8 is no table", seen=type(header).__name__, allowed="object")
+        raise FormatError(
+            f"{file}: the header at offset 8 is no table", seen=type(header).__name__, allowed="object"
+        )
     header.pop("__metadata__", None)
     data_start = _LENGTH.size + length
     return {name: _checked(file, name, row, data_start, size) for name, row in header.items()}
@@ -106,7 +110,9 @@ def _checked(file: Path, name: str, row: Any, data_start: int, size: int) -> tup
             f"{file}: the header's row of {name} is damaged", seen=row, allowed="dtype, shape, data_offsets"
         ) from None
     if dtype is None:
-        raise FormatError(f"{file}: {name} has a dtype not taken", seen=row["dtype"], allowed=", ".join(_DTYPES))
+        raise FormatError(
+            f"{file}: {name} has a dtype not taken", seen=row["dtype"], allowed=", ".join(_DTYPES)
+        )
     expected = dtype.size
     for extent in shape:
         expected *= extent
@@ -125,7 +131,9 @@ def _checked(file: Path, name: str, row: Any, data_start: int, size: int) -> tup
     return dtype, shape
 
 
-def check_shapes(file: str | Path, tensors: Mapping[str, Array], expected: Mapping[str, tuple[int, ...]]) -> None:
+def check_shapes(
+    file: str | Path, tensors: Mapping[str, Array], expected: Mapping[str, tuple[int, ...]]
+) -> None:
     """Raises FormatError when a tensor has not the shape that the model's config calls for."""
     for name, shape in expected.items():
         if tensors[name].shape != shape:

@@ -31,7 +31,9 @@ class Tokenizer:
             raise FormatError(f"{self.path} is not a tokenizer.json", seen=error) from error
         special = self._backend.num_special_tokens_to_add(False)
         if limit <= special:
-            raise ParameterError("the token limit leaves no room for text", asked=limit, allowed=f"above {special}")
+            raise ParameterError(
+                "the token limit leaves no room for text", asked=limit, allowed=f"above {special}"
+            )
         self._backend.no_padding()
         self._backend.enable_truncation(limit)
         self._special = int(special)
@@ -53,8 +55,8 @@ class Tokenizer:
             dropped = sum(len(part.ids) - self._special for part in encoding.overflowing)
             if dropped:
                 warnings.warn(
-                    f"the text {text[:40]!r}... has {len(encoding.ids) + dropped} tokens; the model takes {self.limit}: "
-                    f"the last {dropped} tokens were dropped",
+                    f"the text {text[:40]!r}... has {len(encoding.ids) + dropped} tokens, "
+                    f"the model takes {self.limit}: the last {dropped} tokens were dropped",
                     TruncationWarning,
                     stacklevel=2,
                 )

@@ -65,8 +65,8 @@ class BertConfig:
 def read_config(folder: Path) -> BertConfig:
     """Returns the config of the model in ``folder``.
 
-    Raises FormatError for a missing or damaged file and UnsupportedError for a variant that is not built here (another
-    activation, position embedding or pooling), since ignoring it would give wrong vectors.
+    Raises FormatError for a missing or damaged file and UnsupportedError for a variant that is not built here
+    (another activation, position embedding or pooling), since ignoring it would give wrong vectors.
     """
     path = folder / CONFIG
     raw = read_json(path)
@@ -74,14 +74,24 @@ def read_config(folder: Path) -> BertConfig:
     _require(path, raw, "hidden_act", "gelu")
     _require(path, raw, "position_embedding_type", "absolute")
     pooling = folder / POOLING
-    modes = {k for k, v in read_json(pooling).items() if k.startswith("pooling_mode_") and v} if pooling.exists() else None
+    modes = (
+        {k for k, v in read_json(pooling).items() if k.startswith("pooling_mode_") and v}
+        if pooling.exists()
+        else None
+    )
     if modes is not None and modes != {"pooling_mode_mean_tokens"}:
-        raise UnsupportedError(f"{pooling} asks for a pooling not built here", seen=sorted(modes), allowed="mean tokens")
+        raise UnsupportedError(
+            f"{pooling} asks for a pooling not built here", seen=sorted(modes), allowed="mean tokens"
+        )
     sentences = folder / SENTENCES
     positions = _number(path, raw, "max_position_embeddings")
     limit = _number(sentences, read_json(sentences), "max_seq_length") if sentences.exists() else positions
     pipeline = folder / PIPELINE
-    steps = [str(step.get("type", "")) for step in read_json(pipeline, list)] if pipeline.exists() else ["Normalize"]
+    steps = (
+        [str(step.get("type", "")) for step in read_json(pipeline, list)]
+        if pipeline.exists()
+        else ["Normalize"]
+    )
     config = BertConfig(
         hidden=_number(path, raw, "hidden_size"),
         layers=_number(path, raw, "num_hidden_layers"),

@@ -1,6 +1,6 @@
 """A float64 forward pass of BERT in plain NumPy: what an embedding should be.
 
-It shares no code with the model: one text at a time, no padding, no masks, two-pass layer norm, softmax written out.
+It shares no code with the model: one text at a time, no padding, no masks, softmax written out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ def oracle_embeddings(
     config: BertConfig, weights: Mapping[str, Array], rows: Sequence[Sequence[int]]
 ) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Returns the embeddings [len(rows), hidden] of token id rows, computed in float64 throughout."""
-    wide = {name: np.asarray(w, dtype=np.float64) for name, w in weights.items() if "word_embeddings" not in name}
+    wide = {
+        name: np.asarray(w, dtype=np.float64) for name, w in weights.items() if "word_embeddings" not in name
+    }
     words = weights["embeddings.word_embeddings.weight"]
     vectors = [_embed(config, wide, np.asarray(words[list(row)], dtype=np.float64)) for row in rows]
     return np.stack(vectors) if vectors else np.zeros((0, config.hidden))
@@ -30,12 +32,18 @@ def oracle_embeddings(
 
 def _embed(config: BertConfig, w: Mapping[str, Array], words: Array) -> Array:
     n = len(words)
-    x = words + w["embeddings.position_embeddings.weight"][:n] + w["embeddings.token_type_embeddings.weight"][0]
+    x = (
+        words
+        + w["embeddings.position_embeddings.weight"][:n]
+        + w["embeddings.token_type_embeddings.weight"][0]
+    )
     x = _norm(x, w, "embeddings.LayerNorm", config.eps)
     for layer in range(config.layers):
         prefix = LAYER.format(layer)
         q, k, v = (
-            _linear(x, w, f"{prefix}attention.self.{name}").reshape(n, config.heads, config.head_size).swapaxes(0, 1)
+            _linear(x, w, f"{prefix}attention.self.{name}")
+            .reshape(n, config.heads, config.head_size)
+            .swapaxes(0, 1)
             for name in ("query", "key", "value")
         )
         scores = q @ k.swapaxes(1, 2) / math.sqrt(config.head_size)

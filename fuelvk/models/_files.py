@@ -29,8 +29,8 @@ def install_command() -> str:
 def model_folder(folder: str | Path | None = None) -> Path:
     """Returns the folder with weights, config and tokenizer; raises FormatError naming the places looked at.
 
-    Looked at in turn: ``folder``, FUELVK_MODEL_DIR, the cache folder, the installed package. One that is named is the
-    only one looked at.
+    Looked at in turn: ``folder``, FUELVK_MODEL_DIR, the cache folder, the installed package. One that
+    is named is the only one looked at.
     """
     named = folder if folder is not None else env.get("FUELVK_MODEL_DIR")
     places = [Path(named)] if named is not None else [cached_folder() / _MODULE / "model", *_installed()]

@@ -1,0 +1,21 @@
+"""NumPy on the CPU: the machine's own pace."""
+
+from __future__ import annotations
+
+import numpy as np
+from timing import BIG, big, emit, gbs, gflops, matrices, median, product_quality, small, wants
+
+emit(version=np.__version__, device="cpu")
+if wants("rt_us", "rt_up_us"):
+    a, b = small()
+    seconds = median(lambda: a + b, 2000)
+    emit(rt_us=seconds * 1e6, rt_up_us=seconds * 1e6)
+if wants("add16m_gbs", "up_gbs", "down_gbs"):
+    x, y = big()
+    z = np.empty_like(x)
+    emit(add16m_gbs=gbs(12 * BIG, median(lambda: np.add(x, y, out=z), 9)))
+    copy = gbs(4 * BIG, median(lambda: np.copyto(z, x), 5))
+    emit(up_gbs=copy, down_gbs=copy)
+if wants("mm1024_gflops"):
+    p, q = matrices()
+    emit(mm1024_gflops=gflops(median(lambda: p @ q, 9)), **product_quality([p @ q for _ in range(3)], p, q))
