@@ -32,9 +32,8 @@ def _function(entry: OpEntry) -> Callable[..., Any]:
 
     def op(*tensors: Any, **params: Any) -> Any:
         given = list(tensors)
-        for arg in entry.args[len(given) :]:
-            if any(n in params for n in inputs):
-                given.append(params.pop(arg.name, None))
+        if any(name in params for name in inputs):
+            given += [params.pop(arg.name, None) for arg in entry.args[len(given) :]]
         return apply(entry.name, given, params)
 
     op.__name__ = op.__qualname__ = entry.name

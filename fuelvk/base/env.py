@@ -91,18 +91,6 @@ VARIABLES: tuple[Variable, ...] = (
         "Folder with built SPIR-V and its manifest; default: the one inside the package.",
     ),
     Variable(
-        "FUELVK_DEBUG",
-        int,
-        0,
-        "Debug output on stderr: 1 devices and plans, 2 each dispatch, 3 routing decisions.",
-    ),
-    Variable(
-        "FUELVK_VALIDATE_WITH_CPU",
-        bool,
-        False,
-        "Run every Vulkan kernel on the CPU reference too and stop at the first that leaves its claim.",
-    ),
-    Variable(
         "FUELVK_MODEL_DIR",
         Path,
         None,

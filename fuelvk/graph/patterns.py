@@ -1,8 +1,7 @@
 """Patterns of primitives that a fused op replaces.
 
-A pattern is a small graph of ``P`` nodes over ``Capture`` leaves. Using one Python object twice means the same
-value twice, so shared subexpressions (the exp of a softmax) are written as they are.
-"""
+A pattern is a small graph of ``P`` nodes over ``Capture`` leaves. Using one Python object twice means the
+same value twice, so shared subexpressions (the exp of a softmax) are written as they are."""
 
 from __future__ import annotations
 
@@ -57,7 +56,8 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Alternatives tried in order; ``build`` turns a match into (inputs, params) of the fused op, or refuses."""
+    """Alternatives tried in order; ``build`` turns a match into (inputs, params) of the fused op, or
+    refuses."""
 
     alternatives: tuple[P, ...]
     build: Callable[[Match], tuple[tuple[Value | None, ...], dict[str, Any]] | None]
@@ -72,6 +72,7 @@ def match(term: P, value: Value) -> Match | None:
     covered: list[Node] = []
 
     def walk(t: Term, v: Value) -> bool:
+        nonlocal bound, values, scalars
         seen = bound.get(id(t))
         if seen is not None:
             return seen == v
@@ -95,8 +96,7 @@ def match(term: P, value: Value) -> Match | None:
                 if all(walk(a, b) for a, b in zip(t.inputs, order, strict=True)):
                     covered.append(node)
                     break
-                bound.clear(), values.clear(), scalars.clear()
-                bound.update(saved[0]), values.update(saved[1]), scalars.update(saved[2])
+                bound, values, scalars = saved[0], saved[1], saved[2]
                 del covered[saved[3] :]
             else:
                 return False

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from fuelvk.vulkan import Buffer, Capabilities, Device, Pipeline, Recorder
 
 
+CONTIGUOUS = KernelCaps()
+
+
 class ShaderRef:
     """An entry point with some axes fixed (dtype, op); the free ones (mode, width, ...) are chosen per device."""
 
@@ -125,8 +128,9 @@ class Launch(Protocol):
     """What the runtime provides while a plan is recorded."""
 
     device: Device
-    recorder: Recorder
 
+    @property
+    def recorder(self) -> Recorder: ...
     def scratch(self, nbytes: int) -> Buffer: ...
     def constant(self, data: bytes) -> Buffer: ...
     def prepare(self, source: Buffer, nbytes: int, record: Callable[[Buffer], None], key: str) -> Buffer: ...
@@ -225,7 +229,7 @@ def vulkan(
     precision: PrecisionGuarantee,
     wrapper: str,
     name: str | None = None,
-    caps: KernelCaps = KernelCaps(),
+    caps: KernelCaps = CONTIGUOUS,
     admits: Callable[[Shapes, Mapping[str, Any], Any], str | None] = admits_all,
 ) -> Registration:
     """Returns a table row for a Vulkan kernel.

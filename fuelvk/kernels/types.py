@@ -17,14 +17,11 @@ from fuelvk.graph.types import OpId
 Shapes = tuple[Shape | None, ...]
 
 
-class BackendId(str, enum.Enum):
+class BackendId(enum.StrEnum):
     """Where a kernel runs. The registry takes other strings too."""
 
     CPU = "cpu"
     VULKAN = "vulkan"
-
-    def __str__(self) -> str:
-        return self.value
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from fuelvk.base.dtypes import DType
 from fuelvk.base.errors import UnsupportedError
 from fuelvk.base.shapes import Layout
@@ -87,13 +85,13 @@ class _Lowering:
 
     def view(self, node: Node, op: PrimitiveEntry) -> None:
         source = node.inputs[0]
-        assert source is not None and op.view_rule is not None
+        assert source is not None
+        assert op.view_rule is not None
         ref = self.refs[source]
-        params = {**node.params, "_shape": node.shapes[0]}
-        layout = op.view_rule(ref.layout, params)
+        layout = op.view_rule(ref.layout, node.params)
         if layout is None:
             ref = self.copied(ref)
-            layout = op.view_rule(ref.layout, params)
+            layout = op.view_rule(ref.layout, node.params)
             assert layout is not None
         self.refs[node.outputs()[0]] = Ref(ref.slot, layout, ref.dtype)
 
@@ -206,8 +204,3 @@ class _Lowering:
                     slot.last = number
         arena = pack_arena(self.slots)
         return Plan(tuple(self.steps), tuple(self.slots), inputs, tuple(self.constants), outputs, arena)
-
-
-def constant_bytes(data: Any) -> bytes:
-    """Returns a constant leaf's content, for keys."""
-    return np.ascontiguousarray(data).tobytes()

@@ -19,7 +19,7 @@ from fuelvk.optimizer.tolerance import Tolerance
 Evidence = Callable[[OpEntry, str, BackendImpl], str | None]
 
 
-class Verdict(str, enum.Enum):
+class Verdict(enum.StrEnum):
     """What became of a candidate."""
 
     CHOSEN = "chosen"

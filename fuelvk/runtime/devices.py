@@ -136,7 +136,7 @@ class VulkanDevice(Device):
         return storage
 
     def download(self, buffer: Any, into: Array) -> None:
-        self.vk.read(buffer, into=memoryview(into.reshape(-1).view(np.uint8)))
+        self.vk.read(buffer, into=into.reshape(-1).view(np.uint8))
 
     def wait_for(self, buffer: Any) -> None:
         self.vk.wait(buffer.last_use)

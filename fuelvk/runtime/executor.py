@@ -66,8 +66,8 @@ class CpuProgram(Program):
     def run(self, inputs: Sequence[Storage | Array]) -> tuple[Storage, ...]:
         plan = self.plan
         memory: dict[int, Array] = dict(self._constants)
-        for slot, given in zip(plan.inputs, inputs, strict=True):
-            memory[slot] = _host_bytes(given)
+        for number, given in zip(plan.inputs, inputs, strict=True):
+            memory[number] = _host_bytes(given)
         for number, slot in enumerate(plan.slots):
             if number not in memory:
                 memory[number] = np.empty(slot.nbytes, np.uint8)
@@ -175,9 +175,9 @@ class VulkanProgram(Program):
 
     def _memory(self, given: Sequence[Buffer], results: dict[int, Buffer]) -> dict[int, Buffer]:
         memory = dict(zip(self.plan.inputs, given, strict=True))
-        for slot, storage in self._constants.items():
+        for number, storage in self._constants.items():
             assert storage.buffer is not None
-            memory[slot] = storage.buffer
+            memory[number] = storage.buffer
         memory.update(results)
         for number, slot in enumerate(self.plan.slots):
             if slot.kind is SlotKind.TEMP:
@@ -208,7 +208,7 @@ class VulkanProgram(Program):
         def fetch(ref: Ref) -> Array:
             raw = np.empty(memory[ref.slot].nbytes, np.uint8)
             if raw.nbytes:
-                vk.read(memory[ref.slot], into=memoryview(raw))
+                vk.read(memory[ref.slot], into=raw)
             return host_view(raw, ref)
 
         arguments = [None if r is None else fetch(r) for r in step.inputs]

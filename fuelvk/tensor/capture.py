@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from fuelvk.base.dtypes import DType
 from fuelvk.base.errors import ParameterError, ShapeError
 from fuelvk.graph import ir
 from fuelvk.graph.autograd import gradients
@@ -31,11 +32,7 @@ class Placeholder(Source):
     __slots__ = ()
 
     def __init__(self, like: Array | Source) -> None:
-        super().__init__(
-            host=np.broadcast_to(
-                np.zeros((), like.dtype if isinstance(like, np.ndarray) else like.dtype.numpy), like.shape
-            )
-        )
+        super().__init__(host=np.broadcast_to(np.zeros((), DType.of(like.dtype).numpy), like.shape))
 
     def numpy(self) -> NoReturn:
         raise ParameterError(
@@ -106,7 +103,7 @@ class Compiled:
         return program(plan, device), shape_of_output
 
 
-def compile(function: Callable[..., Any], *, device: str | Device | None = None) -> Compiled:  # noqa: A001
+def compile(function: Callable[..., Any], *, device: str | Device | None = None) -> Compiled:
     """Returns ``function`` captured once per shape signature and replayed afterwards, with one submission."""
     return Compiled(function, device)
 

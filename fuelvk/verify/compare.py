@@ -95,7 +95,9 @@ def compare(
         tiny = np.ldexp(np.longdouble(1), _MIN_EXPONENT[dtype] + 1)
         error = np.where((np.abs(exact) < tiny) & (error <= tiny), 0, error)
     units = error / ulp(np.where(live, exact, 1), dtype)
-    relative = error / np.maximum(np.abs(np.where(live, exact, 1)), np.ldexp(np.longdouble(1), _MIN_EXPONENT[dtype]))
+    relative = error / np.maximum(
+        np.abs(np.where(live, exact, 1)), np.ldexp(np.longdouble(1), _MIN_EXPONENT[dtype])
+    )
     ratio = np.zeros_like(error)
     if claim.bound is not None:
         shown = tuple(None if x is None else np.asarray(x, np.float64) for x in inputs)
@@ -111,7 +113,11 @@ def compare(
         ("bound ratio", 1.0 if claim.bound is not None else None, ratio),
     )
     for label, allowed_value, measured in judged:
-        if allowed_value is not None and measured.size and not (worst := float(measured.max())) <= allowed_value:
+        if (
+            allowed_value is not None
+            and measured.size
+            and not (worst := float(measured.max())) <= allowed_value
+        ):
             broken.append(f"{label} {worst:.6g} above the claimed {allowed_value:g}")
     if not error.size:
         return Report(0, 0, 0, 0, None, None, None, tuple(broken))

@@ -1,0 +1,57 @@
+"""Fixtures: the devices of this configuration, and validation messages as failures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import fuelvk as fv
+from fuelvk.base.errors import DriverNotFoundError
+from fuelvk.runtime.devices import CpuDevice, Device, VulkanDevice
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden from the oracles")
+
+
+@pytest.fixture(scope="session")
+def cpu() -> Device:
+    found = fv.device("cpu")
+    assert isinstance(found, CpuDevice)
+    return found
+
+
+@pytest.fixture(scope="session")
+def gpu() -> VulkanDevice:
+    """The Vulkan device of this configuration; without one the test is skipped, naming what is missing."""
+    try:
+        found = fv.device("vulkan:0")
+    except DriverNotFoundError as error:
+        pytest.skip(f"needs a Vulkan device: {error}")
+    assert isinstance(found, VulkanDevice)
+    return found
+
+
+@pytest.fixture(scope="session")
+def flushes(gpu: VulkanDevice) -> bool:
+    """Whether this device flushes subnormals, measured."""
+    return flushes_subnormals(gpu)
+
+
+def flushes_subnormals(device: Device) -> bool:
+    tiny = np.array([2.0**-126], np.float32)
+    return bool(fv.call("mul", tiny, np.array([0.5], np.float32), device=device)[0] == 0)
+
+
+@pytest.fixture(autouse=True)
+def no_validation_messages(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Under FUELVK_VALIDATION a message of the layers fails the test that caused it."""
+    yield
+    from fuelvk.runtime import devices
+
+    for device in devices.opened():
+        if isinstance(device, VulkanDevice) and device.vk.debug.raising:
+            device.vk.idle()
+            device.vk.debug.raise_pending()
