@@ -1,0 +1,268 @@
+"""Matrix products on Vulkan: shapes and strides into dispatches, shared by matmul and fused_linear.
+
+Three ways with the same bits: ``tiles`` runs anywhere; ``panels`` packs both operands (b once when the plan holds it
+constant) and is the fast one; ``direct`` reads the operands in place and serves few rows and small products. The last
+two need buffer addresses and a known subgroup width.
+"""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fuelvk.base.dtypes import DType
+from fuelvk.base.shapes import Layout, Shape, broadcast_shapes, collapse, contiguous_strides, elements
+from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv
+from fuelvk.kernels.types import Shapes
+
+if TYPE_CHECKING:
+    from fuelvk.vulkan import Buffer, Capabilities
+
+_BATCH_AXES = 3
+_ROWS = 8  # rows of a tile in panels and direct
+_TILE = 32  # rows and columns of a workgroup in tiles
+_BLOCK = 64  # k in a block
+_HAS_BIAS, _PAIRS_Y, _PAIRS_B = 1, 2, 4
+_INDEX_LIMIT = 1 << 31
+
+# Below these extents packing costs more than it brings.
+_PACK_ROWS, _PACK_COLUMNS, _PACK_DEPTH = 24, 16, 32
+_TILES_PER_GROUP = 128
+
+_PLAIN = struct.Struct("<6I4iI4i2I6i")
+_PACK = struct.Struct("<7I3i2I3i")
+_PANELS = struct.Struct("<9II2i8I")
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """One dispatch's worth: [batch, m, depth] @ [batch, depth, n], batch over up to three axes; strides in elements."""
+
+    m: int
+    n: int
+    depth: int
+    batch: Shape
+    a_offset: int
+    a_batch: Shape
+    a_row: int
+    a_k: int
+    b_offset: int
+    b_batch: Shape
+    b_k: int
+    b_column: int
+    y_offset: int
+
+    @property
+    def items(self) -> int:
+        return elements(self.batch)
+
+
+def _matrix(layout: Layout, left: bool) -> Layout:
+    """Returns a 1-d operand as the row (left) or column (right) that it stands for."""
+    if len(layout.shape) > 1:
+        return layout
+    (n,), (stride,) = layout.shape, layout.strides
+    return Layout((1, n), (0, stride), layout.offset) if left else Layout((n, 1), (stride, 0), layout.offset)
+
+
+def products(a: Layout, b: Layout, y: Layout) -> list[Product]:
+    """Returns the dispatches of a call: none for an empty output, several only for batches of odd structure."""
+    a, b = _matrix(a, True), _matrix(b, False)
+    (m, depth), n = a.shape[-2:], b.shape[-1]
+    batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    if 0 in batch or not m or not n:
+        return []
+    a_strides = a.broadcast_to((*batch, m, depth)).strides
+    b_strides = b.broadcast_to((*batch, depth, n)).strides
+    shape, (a_batch, b_batch) = collapse(batch, a_strides[:-2], b_strides[:-2])
+    a_row = a_strides[-2]
+    # Rows of batch items that read one b and lie evenly are rows of one matrix: y is contiguous.
+    while shape and b_batch[-1] == 0 and (shape[-1] == 1 or m == 1 or a_batch[-1] == m * a_row):
+        if m == 1:
+            a_row = a_batch[-1]
+        m *= shape[-1]
+        shape, a_batch, b_batch = shape[:-1], a_batch[:-1], b_batch[:-1]
+    missing = max(_BATCH_AXES - len(shape), 0)
+    shape, a_batch, b_batch = (1,) * missing + shape, (0,) * missing + a_batch, (0,) * missing + b_batch
+    outer, inner = shape[:-_BATCH_AXES], shape[-_BATCH_AXES:]
+    step = elements(inner) * m * n
+    result = []
+    for number, index in enumerate(itertools.product(*(range(extent) for extent in outer))):
+        result.append(
+            Product(
+                m=m,
+                n=n,
+                depth=depth,
+                batch=inner,
+                a_offset=a.offset + sum(i * s for i, s in zip(index, a_batch, strict=False)),
+                a_batch=a_batch[-_BATCH_AXES:],
+                a_row=a_row,
+                a_k=a_strides[-1],
+                b_offset=b.offset + sum(i * s for i, s in zip(index, b_batch, strict=False)),
+                b_batch=b_batch[-_BATCH_AXES:],
+                b_k=b_strides[-2],
+                b_column=b_strides[-1],
+                y_offset=y.offset + number * step,
+            )
+        )
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Bias:
+    """Where column j's bias lies: element ``offset + j*stride`` of ``buffer``."""
+
+    buffer: Buffer
+    offset: int
+    stride: int
+
+
+def bias_of(buffer: Buffer | None, layout: Layout | None) -> Bias | None:
+    """Returns the bias of a call, None where it has none."""
+    return None if buffer is None or layout is None else Bias(buffer, layout.offset, layout.strides[0])
+
+
+def admits(shapes: Shapes, params: Mapping[str, Any], capabilities: Capabilities) -> str | None:
+    """Refuses operands beyond what 32-bit element indices reach."""
+    if any(shape is not None and elements(shape) >= _INDEX_LIMIT for shape in shapes):
+        return "an operand has 2^31 elements or more"
+    return None
+
+
+class Portable:
+    """Products by register tiles on any device."""
+
+    def __init__(self, dtype: DType) -> None:
+        self.tiles = spirv("matmul/tiles", "tiles", dtype=dtype)
+        self.shaders: tuple[ShaderRef, ...] = (self.tiles,)
+
+    def run(
+        self, context: VulkanContext, a: Buffer, b: Buffer, bias: Bias | None, y: Buffer, layouts: Sequence[Layout]
+    ) -> None:
+        """Records ``y = a @ b (+ bias)``; layouts are a's, b's and y's."""
+        for p in products(*layouts):
+            groups = -(-p.m // _TILE) * -(-p.n // _TILE) * p.items
+            _plain(context, self.tiles, groups, p, a, b, bias, y, 0)
+
+
+class Subgroups:
+    """Products by subgroups of a known width."""
+
+    def __init__(self, dtype: DType) -> None:
+        self.dtype = dtype
+        self.direct = spirv("matmul/direct", "direct8", dtype=dtype)
+        self.panels = spirv("matmul/panels", "panels", dtype=dtype)
+        self.pack = spirv("matmul/pack", "pack_b", dtype=dtype)
+        self.shaders: tuple[ShaderRef, ...] = (self.direct, self.panels, self.pack)
+
+    def run(
+        self, context: VulkanContext, a: Buffer, b: Buffer, bias: Bias | None, y: Buffer, layouts: Sequence[Layout]
+    ) -> None:
+        """Records ``y = a @ b (+ bias)``; layouts are a's, b's and y's."""
+        for p in products(*layouts):
+            if p.m >= _PACK_ROWS and p.n >= _PACK_COLUMNS and p.depth >= _PACK_DEPTH:
+                self._packed(context, p, a, b, bias, y)
+            else:
+                self._direct(context, p, a, b, bias, y)
+
+    def _direct(
+        self, context: VulkanContext, p: Product, a: Buffer, b: Buffer, bias: Bias | None, y: Buffer
+    ) -> None:
+        rows = 1 if p.m == 1 else _ROWS
+        groups = -(-p.m // rows) * -(-p.n // (2 * context.caps.subgroup_width)) * p.items
+        even = p.b_column == 1 and not any(v % 2 for v in (p.n, p.b_offset, p.b_k, *p.b_batch))
+        flags = (_PAIRS_B if even else 0) | _pairs_y(p)
+        _plain(context, self.direct, groups, p, a, b, bias, y, flags, f"direct{rows}")
+
+    def _packed(
+        self, context: VulkanContext, p: Product, a: Buffer, b: Buffer, bias: Bias | None, y: Buffer
+    ) -> None:
+        size = self.dtype.accumulator.size
+        width = 2 * context.caps.subgroup_width
+        tiles, panels, blocks = -(-p.m // _ROWS), -(-p.n // width), -(-p.depth // _BLOCK)
+        a_extents, a_steps = _distinct(p.batch, p.a_batch)
+        b_extents, b_steps = _distinct(p.batch, p.b_batch)
+
+        a_packed = context.scratch(elements(a_extents) * tiles * blocks * _BLOCK * _ROWS * size)
+        strides = (p.a_offset, p.a_row, p.a_k)
+        self._pack(context, "pack_a", a, a_packed, (p.m, p.depth, tiles, blocks), strides, a_extents, p.a_batch)
+
+        def pack_b(into: Buffer) -> None:
+            strides = (p.b_offset, p.b_column, p.b_k)
+            self._pack(context, "pack_b", b, into, (p.n, p.depth, panels, blocks), strides, b_extents, p.b_batch)
+
+        key = f"panels {width} {self.dtype.key} {p.n} {p.depth} {p.b_offset} {p.b_column} {p.b_k} {b_extents} {p.b_batch}"
+        b_packed = context.prepare(b, elements(b_extents) * panels * blocks * _BLOCK * width * size, pack_b, key)
+
+        # Few workgroups keep their panel of b longest; every core (or a GPU's many) needs some to work on.
+        wanted = 16 if context.caps.device_type == "cpu" else 1024
+        row_groups = max(-(-tiles // _TILES_PER_GROUP), min(-(-wanted // (panels * p.items)), tiles))
+        per_group = -(-tiles // row_groups)
+        row_groups = -(-tiles // per_group)
+        totals = a_packed
+        if blocks > 1:
+            totals = context.scratch(p.items * panels * tiles * _ROWS * width * size)
+        count = panels * row_groups * p.items
+        grid = context.fold(count)
+        flags = (_HAS_BIAS if bias else 0) | _pairs_y(p)
+        where = (bias.offset, bias.stride) if bias else (0, 0)
+        params = _PANELS.pack(
+            p.m, p.n, blocks, per_group, row_groups, panels, grid[0], count, flags, p.y_offset, *where,
+            *p.batch[1:], *a_steps, *b_steps,
+        )  # fmt: skip
+        buffers = (a_packed, b_packed, bias.buffer if bias else y, totals, y)
+        context.dispatch(self.panels, grid, buffers, 0b11000 if blocks > 1 else 0b10000, params)
+
+    def _pack(
+        self,
+        context: VulkanContext,
+        entry: str,
+        source: Buffer,
+        into: Buffer,
+        extents: tuple[int, int, int, int],
+        strides: tuple[int, int, int],
+        batch: Shape,
+        batch_strides: Shape,
+    ) -> None:
+        _, _, tiles, blocks = extents
+        count = elements(batch) * tiles * blocks
+        grid = context.fold(count)
+        shift = context.caps.subgroup_width.bit_length() - 1
+        params = _PACK.pack(*extents, grid[0], count, shift, *strides, *batch[1:], *batch_strides)
+        context.dispatch(self.pack, grid, (source, into), 0b10, params, entry=entry)
+
+
+def _distinct(batch: Shape, strides: Shape) -> tuple[Shape, Shape]:
+    """Returns the extents of an operand's own batch items, and their steps as packed (0 where it repeats)."""
+    extents = tuple(1 if stride == 0 else extent for extent, stride in zip(batch, strides, strict=True))
+    steps = contiguous_strides(extents)
+    return extents, tuple(0 if e == 1 else s for e, s in zip(extents, steps, strict=True))
+
+
+def _pairs_y(p: Product) -> int:
+    return 0 if p.n % 2 or p.y_offset % 2 else _PAIRS_Y
+
+
+def _plain(
+    context: VulkanContext,
+    shader: ShaderRef,
+    groups: int,
+    p: Product,
+    a: Buffer,
+    b: Buffer,
+    bias: Bias | None,
+    y: Buffer,
+    flags: int,
+    entry: str | None = None,
+) -> None:
+    """Dispatches one of the kernels that read the operands in place."""
+    grid = context.fold(groups)
+    where = (bias.offset, bias.stride) if bias else (0, 0)
+    params = _PLAIN.pack(
+        p.m, p.n, p.depth, grid[0], groups, flags | (_HAS_BIAS if bias else 0), p.a_offset, p.b_offset, *where,
+        p.y_offset, p.a_row, p.a_k, p.b_k, p.b_column, *p.batch[1:], *p.a_batch, *p.b_batch,
+    )  # fmt: skip
+    context.dispatch(shader, grid, (a, b, bias.buffer if bias else y, y), 0b1000, params, entry=entry)
