@@ -14,10 +14,9 @@ def gradients(
 ) -> list[Value | None]:
     """Returns, for each value of ``wrt``, the sum over outputs of ``grad * d output / d value``.
 
-    A None in ``grads`` stands for zero; a None in the result says that no output depends on the value by way of
-    floats. Contributions to one value are added in the reverse of the graph's topological order. Raises
-    UnsupportedError where a gradient would have to pass through an op that has none.
-    """
+    A None in ``grads`` stands for zero; a None in the result says that no output depends on the value by way
+    of floats. Contributions to one value are added in the reverse of the graph's topological order. Raises
+    UnsupportedError where a gradient would have to pass through an op that has none."""
     sums: dict[Value, Value] = {}
     for output, grad in zip(outputs, grads, strict=True):
         if grad is not None:
@@ -48,7 +47,9 @@ def _check(value: Value, grad: Value) -> None:
     if grad.shape != value.shape:
         raise ShapeError("a gradient has another shape than its value", seen=grad.shape, allowed=value.shape)
     if grad.dtype is not value.dtype:
-        raise DTypeError("a gradient has another dtype than its value", seen=grad.dtype.key, allowed=value.dtype.key)
+        raise DTypeError(
+            "a gradient has another dtype than its value", seen=grad.dtype.key, allowed=value.dtype.key
+        )
 
 
 def _depend_on(order: Sequence[Node], wrt: Sequence[Value]) -> set[int]:
@@ -63,7 +64,9 @@ def _depend_on(order: Sequence[Node], wrt: Sequence[Value]) -> set[int]:
 def _backward(node: Node, results: tuple[Value, ...], seeds: Values, builder: Builder) -> Values:
     rule = node.op.backward
     if rule is NOT_DIFFERENTIABLE:
-        raise UnsupportedError(f"{node.op.name} has no gradient", hint="detach its input, or leave it out of wrt")
+        raise UnsupportedError(
+            f"{node.op.name} has no gradient", hint="detach its input, or leave it out of wrt"
+        )
     if rule is DECOMPOSE:
         return _by_decomposition(node, seeds, builder)
     assert callable(rule)
@@ -77,7 +80,9 @@ def _by_decomposition(node: Node, seeds: Values, builder: Builder) -> Values:
     parts = node.op.decompose(builder, stand_ins, node.params)
     present = [v for v in stand_ins if v is not None]
     found = gradients(parts, seeds, present, builder)
-    actual = {id(s.node): v for s, v in zip(stand_ins, node.inputs, strict=True) if s is not None and v is not None}
+    actual = {
+        id(s.node): v for s, v in zip(stand_ins, node.inputs, strict=True) if s is not None and v is not None
+    }
 
     def change(inner: Node, inputs: tuple[Value | None, ...]) -> tuple[Value, ...] | None:
         value = actual.get(id(inner))

@@ -1,8 +1,7 @@
 """Fusion: replaces what the patterns of the fused ops match.
 
-It looks at the graph alone, so the result is the same on every device: the fused graph is what a program means.
-Ops are tried in the order of their ids, each over the whole graph from the outputs down.
-"""
+It looks at the graph alone, so the result is the same on every device: the fused graph is what a program
+means. Ops are tried in the order of their ids, each over the whole graph from the outputs down."""
 
 from __future__ import annotations
 
@@ -18,11 +17,11 @@ from fuelvk.graph.types import FusedOpEntry
 def fuse(outputs: Iterable[Value], registry: FusedOpRegistry | None = None) -> tuple[Value, ...]:
     """Returns the graph with equal nodes merged and every match of a pattern replaced by its fused op.
 
-    A match counts only when nothing outside it uses its inner nodes, and when the fused op gives the shape and
-    dtype of what it replaces.
-    """
+    A match counts only when nothing outside it uses its inner nodes, and when the fused op gives the shape
+    and dtype of what it replaces."""
     current = merge_common(outputs)
-    for entry in sorted(registry or default_fused_op_registry(), key=lambda e: e.id):
+    entries = default_fused_op_registry() if registry is None else registry
+    for entry in sorted(entries, key=lambda e: e.id):
         if entry.pattern is not None:
             current = _apply(entry, entry.pattern, current)
     return current
@@ -42,7 +41,9 @@ def merge_common(outputs: Iterable[Value]) -> tuple[Value, ...]:
         same = seen.get(key)
         if same is None:
             unchanged = inputs == node.inputs
-            same = node if unchanged else Node(node.op, inputs, node.params, node.shapes, node.dtypes, node.data)
+            same = (
+                node if unchanged else Node(node.op, inputs, node.params, node.shapes, node.dtypes, node.data)
+            )
             seen[key] = same
         return same.outputs()
 

@@ -170,7 +170,8 @@ def topological(outputs: Iterable[Value]) -> list[Node]:
 def rewrite(
     outputs: Iterable[Value], change: Callable[[Node, tuple[Value | None, ...]], tuple[Value, ...] | None]
 ) -> tuple[Value, ...]:
-    """Rebuilds the graph bottom-up; ``change`` gets each node with its new inputs and may replace its outputs."""
+    """Rebuilds the graph bottom-up; ``change`` gets each node with its new inputs and may replace its
+    outputs."""
     wanted = tuple(outputs)
     new: dict[int, tuple[Value, ...]] = {}
     for node in topological(wanted):

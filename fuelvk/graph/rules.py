@@ -43,14 +43,18 @@ def broadcast(op: str) -> ShapeRule:
 def need_rank(op: str, arg: str, shape: Shape, least: int, most: int | None = None) -> None:
     """Refuses a shape whose rank is not in ``least`` to ``most`` (None: any above)."""
     if len(shape) < least or (most is not None and len(shape) > most):
-        allowed = f"{least}" if most == least else f"{least} or more" if most is None else f"{least} to {most}"
+        allowed = (
+            f"{least}" if most == least else f"{least} or more" if most is None else f"{least} to {most}"
+        )
         raise ShapeError(f"{op}: {arg} has the wrong rank", seen=f"{arg}{shape}", allowed=f"rank {allowed}")
 
 
 def need_shape(op: str, arg: str, shape: Shape | None, expected: Shape, why: str) -> None:
     """Refuses an input that is given and has not exactly the expected shape."""
     if shape is not None and shape != expected:
-        raise ShapeError(f"{op}: {arg} has the wrong shape", seen=f"{arg}{shape}", allowed=f"{arg}{expected}, {why}")
+        raise ShapeError(
+            f"{op}: {arg} has the wrong shape", seen=f"{arg}{shape}", allowed=f"{arg}{expected}, {why}"
+        )
 
 
 def matmul_shape(op: str, a: Shape, b: Shape) -> Shape:
@@ -77,8 +81,11 @@ def matmul_shape(op: str, a: Shape, b: Shape) -> Shape:
 # --- dtypes -----------------------------------------------------------------------------------------------------
 
 
-def uniform(op: str, names: Sequence[str], allowed: Sequence[DType], result: DType | None = None) -> DTypeRule:
-    """Returns the rule of operands that share one dtype out of ``allowed``; the result has it too, or ``result``.
+def uniform(
+    op: str, names: Sequence[str], allowed: Sequence[DType], result: DType | None = None
+) -> DTypeRule:
+    """Returns the rule of operands that share one dtype out of ``allowed``; the result has it too, or
+    ``result``.
 
     With more inputs than names (a variadic op) the last name is numbered.
     """
@@ -136,7 +143,7 @@ def finite_not_negative(value: float) -> str | None:
 
 def not_nan(value: float) -> str | None:
     """Parameter check: refuses NaN."""
-    return None if value == value else "a number that is not NaN"
+    return "a number that is not NaN" if math.isnan(value) else None
 
 
 # --- what patterns look at --------------------------------------------------------------------------------------
@@ -154,7 +161,8 @@ def last_axis_kept(node: Node) -> bool:
 
 
 def wide(g: Builder, value: Value) -> Value:
-    """Returns ``value`` in its accumulator type, so that what follows rounds there and not in a 16-bit type."""
+    """Returns ``value`` in its accumulator type, so that what follows rounds there and not in a 16-bit
+    type."""
     result: Value = g.cast(value, dtype=value.dtype.accumulator) if value.dtype in HALVES else value
     return result
 
@@ -203,7 +211,8 @@ def transpose_last(g: Builder, value: Value) -> Value:
 
 
 def matmul_gradients(g: Builder, a: Value, b: Value, grad: Value) -> tuple[Value, Value]:
-    """Returns the gradients of ``a @ b`` by NumPy's shapes: ``g b^T`` and ``a^T g``, summed over broadcast axes."""
+    """Returns the gradients of ``a @ b`` by NumPy's shapes: ``g b^T`` and ``a^T g``, summed over broadcast
+    axes."""
     a2 = reshaped(g, a, (1, *a.shape)) if a.ndim == 1 else a
     b2 = reshaped(g, b, (*b.shape, 1)) if b.ndim == 1 else b
     batch = broadcast_shapes(a2.shape[:-2], b2.shape[:-2])
@@ -211,5 +220,3 @@ def matmul_gradients(g: Builder, a: Value, b: Value, grad: Value) -> tuple[Value
     da = sum_to(g, g.matmul(g2, transpose_last(g, b2)), a2.shape)
     db = sum_to(g, g.matmul(transpose_last(g, a2), g2), b2.shape)
     return reshaped(g, da, a.shape), reshaped(g, db, b.shape)
-
-

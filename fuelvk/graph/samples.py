@@ -39,13 +39,14 @@ def positive(rng: Rng, shape: Sequence[int], dtype: DType) -> Array:
 
 
 def specials(dtype: DType) -> Array:
-    """Returns what arithmetic trips over: zeros of both signs, subnormals, extremes, infinities, NaN; integer ends."""
+    """Returns what arithmetic trips over: zeros of both signs, subnormals, extremes, infinities, NaN; integer
+    ends."""
     if dtype is DType.BOOL:
         return np.array([False, True])
     if dtype.is_integer:
         ends = np.iinfo(dtype.numpy)
         return np.array([0, 1, 2, 3, ends.max, ends.max - 1, ends.min, ends.min + 1], dtype=dtype.numpy)
-    limits = ml_dtypes.finfo(dtype.numpy)
+    limits: Any = ml_dtypes.finfo(dtype.numpy)  # type: ignore[no-untyped-call]
     tiny, least, most = float(limits.smallest_normal), float(limits.smallest_subnormal), float(limits.max)
     values = [0.0, -0.0, 1.0, -1.0, 0.5, -1.5, 3.0, 10.0, -20.0, 88.5, -104.0]
     values += [least, -least, tiny, -tiny, tiny - least, 3 * least, most, -most, most / 2]
@@ -61,7 +62,8 @@ def pairs_of_specials(dtype: DType) -> tuple[Array, Array]:
 
 
 def unary_samples(*, domain: tuple[float, float] | None = None) -> SampleInputs:
-    """Returns the samples of an op of one input and no parameters; ``domain`` bounds a uniform sweep of floats."""
+    """Returns the samples of an op of one input and no parameters; ``domain`` bounds a uniform sweep of
+    floats."""
 
     def samples(dtypes: tuple[DType, ...], rng: Rng) -> Iterable[Sample]:
         dtype = dtypes[0]

@@ -221,7 +221,8 @@ class OpEntry:
     params: tuple[Param, ...] = ()
     shape_rule: ShapeRule
     dtype_rule: DTypeRule
-    # What kernels are written for: one dtype per arg (optional ones too, a variadic one once), then the outputs'.
+    # What kernels are written for: one dtype per arg (optional ones too, a variadic one once), then the
+    # outputs'.
     dtypes: tuple[tuple[DType, ...], ...] = ()
     check: Check | None = None  # refuses what depends on shapes and dtypes together
     backward: Backward | NotDifferentiable | ByDecomposition = NOT_DIFFERENTIABLE

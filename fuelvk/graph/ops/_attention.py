@@ -17,9 +17,9 @@ MAX_HEAD_DIM = 256
 class AttnParams:
     """Extents and masks of a call.
 
-    Row i stands at ``i + causal_offset``; None means ``k_lens[b] - Sq`` per batch item. ``k_len`` is the number of
-    keys where no k_lens is given. ``softcap`` 0 is off; ``window_left`` and ``window_right`` None are off.
-    """
+    Row i stands at ``i + causal_offset``; None means ``k_lens[b] - Sq`` per batch item. ``k_len`` is the
+    number of keys where no k_lens is given. ``softcap`` 0 is off; ``window_left`` and ``window_right`` None
+    are off."""
 
     B: int
     Hq: int
@@ -60,10 +60,14 @@ def resolve(shapes: Shapes, params: Params, has_k_lens: bool) -> AttnParams:
     rules.need_shape(NAME, "v", v, expected, "like k")
     if (hkv == 0 and hq != 0) or (hkv and hq % hkv):
         raise ShapeError(
-            f"{NAME}: query heads are no multiple of kv heads", seen=f"Hq={hq}, Hkv={hkv}", allowed="Hq % Hkv == 0"
+            f"{NAME}: query heads are no multiple of kv heads",
+            seen=f"Hq={hq}, Hkv={hkv}",
+            allowed="Hq % Hkv == 0",
         )
     if d > MAX_HEAD_DIM:
-        raise UnsupportedError(f"{NAME}: heads this wide have no implementation", seen=f"D={d}", allowed="D <= 256")
+        raise UnsupportedError(
+            f"{NAME}: heads this wide have no implementation", seen=f"D={d}", allowed="D <= 256"
+        )
     _need_vector("alibi_slopes", shapes, 3, hq, "one slope per query head")
     _need_vector("k_lens", shapes, 4, batch, "one length per batch item")
     k_len = sk if params.get("k_len") is None else int(params["k_len"])
@@ -72,7 +76,9 @@ def resolve(shapes: Shapes, params: Params, has_k_lens: bool) -> AttnParams:
     for name in ("window_left", "window_right", "softcap"):
         value = params.get(name)
         if value is not None and not value >= 0:
-            raise ParameterError(f"{NAME}: {name} is negative or NaN", asked=value, allowed="a number >= 0, or None")
+            raise ParameterError(
+                f"{NAME}: {name} is negative or NaN", asked=value, allowed="a number >= 0, or None"
+            )
     offset = params.get("causal_offset")
     if offset is None and not has_k_lens:
         offset = k_len - sq

@@ -21,7 +21,8 @@ LAST = {"axes": (-1,), "keepdims": True}
 
 @dataclass(frozen=True, slots=True)
 class _Masks:
-    """Conditions that broadcast to [B, Hkv, group, Sq, Sk], and the signed distance j - i_abs of key and row."""
+    """Conditions that broadcast to [B, Hkv, group, Sq, Sk], and the signed distance j - i_abs of key and
+    row."""
 
     by_length: tuple[Value, ...]
     by_position: tuple[Value, ...]
@@ -78,7 +79,9 @@ def _masks(g: Builder, k_lens: Value | None, p: AttnParams) -> _Masks:
 
 def _forward(g: Builder, inputs: Values, p: AttnParams) -> _Forward:
     q, k, v, slopes, k_lens = inputs
-    assert q is not None and k is not None and v is not None
+    assert q is not None
+    assert k is not None
+    assert v is not None
     dtype = q.dtype.accumulator
     masks = _masks(g, k_lens, p)
     q5 = g.reshape(rules.wide(g, q), shape=(p.B, p.Hkv, p.group, p.Sq, p.D))
@@ -145,14 +148,17 @@ def attention(g: Builder, inputs: Values, p: AttnParams) -> Value:
 def attention_gradients(g: Builder, inputs: Values, dy: Value, p: AttnParams) -> tuple[Value | None, ...]:
     """Returns the gradients of q, k, v and, where given, the slopes.
 
-    Keys past the length take no part, whatever they hold; a non-finite key or value that only position masks hide
-    from some rows makes their gradients NaN.
-    """
+    Keys past the length take no part, whatever they hold; a non-finite key or value that only position masks
+    hide from some rows makes their gradients NaN."""
     q, k, v, slopes, _ = inputs
-    assert q is not None and k is not None and v is not None
+    assert q is not None
+    assert k is not None
+    assert v is not None
     f = _forward(g, inputs, p)
     dtype = f.q.dtype
-    shown = tuple(rules.transpose_last(g, c) if c.ndim > 1 else g.reshape(c, shape=(p.Sk, 1)) for c in f.masks.by_length)
+    shown = tuple(
+        rules.transpose_last(g, c) if c.ndim > 1 else g.reshape(c, shape=(p.Sk, 1)) for c in f.masks.by_length
+    )
     k5, v5 = _kept(g, shown, f.k, 0.0), _kept(g, shown, f.v, 0.0)
     do = g.reshape(rules.wide(g, dy), shape=(p.B, p.Hkv, p.group, p.Sq, p.D))
     dp = g.matmul(do, rules.transpose_last(g, v5))

@@ -41,7 +41,9 @@ CASES: tuple[tuple[str, tuple[int, int, int, int, int, int], dict[str, Any]], ..
 )
 
 
-def _qkv(rng: np.random.Generator, sizes: tuple[int, int, int, int, int, int], dtype: DType) -> tuple[Array, ...]:
+def _qkv(
+    rng: np.random.Generator, sizes: tuple[int, int, int, int, int, int], dtype: DType
+) -> tuple[Array, ...]:
     batch, hq, hkv, sq, sk, d = sizes
     q = normal(rng, (batch, hq, sq, d), dtype)
     return q, normal(rng, (batch, hkv, sk, d), dtype), normal(rng, (batch, hkv, sk, d), dtype)
@@ -65,7 +67,9 @@ def sample_inputs(dtypes: tuple[DType, ...], rng: np.random.Generator) -> Iterab
     yield Sample((q, k, v, None, None), {"scale": 0.4, "k_len": 7}, "nan_behind_k_len")
     yield Sample((q, k, v, None, None), {"scale": 0.4, "causal": True}, "nan_seen_by_last_rows")
     far = normal(rng, (1, 1, 4, 16), dtype, scale=12.0)
-    yield Sample((far, far.copy(), normal(rng, far.shape, dtype), None, None), {"scale": 1.0}, "scores_far_apart")
+    yield Sample(
+        (far, far.copy(), normal(rng, far.shape, dtype), None, None), {"scale": 1.0}, "scores_far_apart"
+    )
 
 
 def error_inputs() -> Iterable[ErrorSample]:
@@ -73,7 +77,9 @@ def error_inputs() -> Iterable[ErrorSample]:
     none = (None, None)
     base = {"scale": 1.0}
 
-    def case(label: str, inputs: tuple[Any, ...], params: dict[str, Any], error: type[Exception], match: str) -> Any:
+    def case(
+        label: str, inputs: tuple[Any, ...], params: dict[str, Any], error: type[Exception], match: str
+    ) -> Any:
         return ErrorSample(inputs, {**base, **params}, error, f"flash_attn.*{match}", label)
 
     yield ErrorSample((q, k, k, *none), {}, ParameterError, "flash_attn needs parameter scale", "no_scale")

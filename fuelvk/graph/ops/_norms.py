@@ -12,8 +12,8 @@ from fuelvk.base.shapes import Shape
 from fuelvk.graph import rules
 from fuelvk.graph.ir import Builder, Value
 from fuelvk.graph.ops.fused_linear import as_vector
-from fuelvk.graph.patterns import Capture, Match, P, Scalar, Term
-from fuelvk.graph.samples import TILE_EDGES, label, normal, ones, specials
+from fuelvk.graph.patterns import Match, P, Scalar, Term
+from fuelvk.graph.samples import TILE_EDGES, Array, label, normal, ones, specials
 from fuelvk.graph.types import ErrorSample, Param, Params, Sample, ShapeRule, Shapes
 
 EPS = Param("eps", "float", default=1e-5, check=rules.not_negative)
@@ -47,7 +47,9 @@ def normalised(centred: Term) -> Iterator[P]:
         yield P("mul", centred, P("div", one, root))
 
 
-def built(vectors: tuple[str, ...]) -> Callable[[Match], tuple[tuple[Value | None, ...], dict[str, object]] | None]:
+def built(
+    vectors: tuple[str, ...],
+) -> Callable[[Match], tuple[tuple[Value | None, ...], dict[str, object]] | None]:
     """Returns the build function: x, the vectors that were matched (each must be one of D numbers), eps."""
 
     def build(match: Match) -> tuple[tuple[Value | None, ...], dict[str, object]] | None:
@@ -86,7 +88,7 @@ def norm_samples(
         dtype = dtypes[0]
         turn = 0
 
-        def case(x: np.ndarray, name: str, **params: float) -> Sample:  # type: ignore[type-arg]
+        def case(x: Array, name: str, **params: float) -> Sample:
             nonlocal turn
             given = vectors[turn % len(vectors)]
             turn += 1

@@ -1,6 +1,9 @@
-"""FLASH_ATTN: scaled dot-product attention with grouped heads, masks, softcap and ALiBi (ops.md section 3)."""
+"""FLASH_ATTN: scaled dot-product attention with grouped heads, masks, softcap and ALiBi (ops.md section
+3)."""
 
 from __future__ import annotations
+
+import math
 
 from fuelvk.base.dtypes import FLOATS, DType
 from fuelvk.base.shapes import normalize_axes
@@ -67,7 +70,7 @@ def _build(match: Match) -> tuple[tuple[Value | None, ...], dict[str, object]] |
         return None
     divisor = match.scalars.get("divisor", 1.0)
     scale = match.scalars.get("scale", 1.0)
-    if divisor == 0 or scale != scale or divisor != divisor:
+    if divisor == 0 or math.isnan(scale) or math.isnan(divisor):
         return None
     return (q, k, v, None, None), {"scale": scale / divisor}
 
@@ -88,7 +91,8 @@ def decompose(g: Builder, inputs: Values, params: Params) -> tuple[Value, ...]:
 def backward(
     g: Builder, inputs: Values, outputs: tuple[Value, ...], grads: Values, params: Params
 ) -> tuple[Value | None, ...]:
-    """Recomputes P; ``dV = P^T dO``, ``dS = P*(dP - rowsum(P*dP))``, ``dQ = scale*dS K``, ``dK = scale*dS^T Q``."""
+    """Recomputes P; ``dV = P^T dO``, ``dS = P*(dP - rowsum(P*dP))``, ``dQ = scale*dS K``, ``dK = scale*dS^T
+    Q``."""
     (dy,) = grads
     assert dy is not None
     return (*attention_gradients(g, inputs, dy, _resolved(inputs, params)), None)

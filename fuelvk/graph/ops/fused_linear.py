@@ -50,7 +50,8 @@ def _build(match: Match) -> tuple[tuple[Value | None, ...], dict[str, object]] |
 def decompose(g: Builder, inputs: Values, params: Params) -> tuple[Value, ...]:
     """Returns product plus bias in the accumulator type, rounded once at the end."""
     a, b, bias = inputs
-    assert a is not None and b is not None
+    assert a is not None
+    assert b is not None
     if bias is None:
         return (g.matmul(a, b),)
     product = g.matmul(rules.wide(g, a), rules.wide(g, b))
@@ -62,7 +63,9 @@ def backward(
 ) -> tuple[Value | None, ...]:
     """``g b^T``, ``a^T g`` and the sum of g over all rows."""
     (a, b, bias), (dy,) = inputs, grads
-    assert a is not None and b is not None and dy is not None
+    assert a is not None
+    assert b is not None
+    assert dy is not None
     da, db = rules.matmul_gradients(g, a, b, dy)
     return da, db, None if bias is None else rules.sum_to(g, dy, bias.shape)
 
@@ -98,14 +101,22 @@ def sample_inputs(dtypes: tuple[DType, ...], rng: np.random.Generator) -> Iterab
 
 def error_inputs() -> Iterable[ErrorSample]:
     a, b, f64 = ones((2, 3)), ones((3, 4)), DType.F64
-    yield ErrorSample((a, ones((4, 4)), None), {}, ShapeError, r"fused_linear.*\(2, 3\).*\(4, 4\)", "contracted")
+    yield ErrorSample(
+        (a, ones((4, 4)), None), {}, ShapeError, r"fused_linear.*\(2, 3\).*\(4, 4\)", "contracted"
+    )
     yield ErrorSample((ones((3,)), b, None), {}, ShapeError, "fused_linear.*a has the wrong rank", "vector_a")
     yield ErrorSample((a, ones((3,)), None), {}, ShapeError, "fused_linear.*b has the wrong rank", "vector_b")
     yield ErrorSample((a, b, ones((3,))), {}, ShapeError, r"bias.*\(4,\)", "bias_extent")
     yield ErrorSample((a, b, ones((1, 4))), {}, ShapeError, r"bias.*\(4,\)", "bias_rank")
-    yield ErrorSample((ones((2, 2, 3)), ones((3, 3, 4)), None), {}, ShapeError, "fused_linear.*batch", "batch")
-    yield ErrorSample((a, b, ones((4,), f64)), {}, DTypeError, "fused_linear.*f32.*bias is f64", "mixed_dtypes")
-    yield ErrorSample((ones((2, 3), DType.I32), ones((3, 4), DType.I32), None), {}, DTypeError, "i32", "integers")
+    yield ErrorSample(
+        (ones((2, 2, 3)), ones((3, 3, 4)), None), {}, ShapeError, "fused_linear.*batch", "batch"
+    )
+    yield ErrorSample(
+        (a, b, ones((4,), f64)), {}, DTypeError, "fused_linear.*f32.*bias is f64", "mixed_dtypes"
+    )
+    yield ErrorSample(
+        (ones((2, 3), DType.I32), ones((3, 4), DType.I32), None), {}, DTypeError, "i32", "integers"
+    )
 
 
 OP = FusedOpEntry(

@@ -52,9 +52,11 @@ def decompose(g: Builder, inputs: Values, params: Params) -> tuple[Value, ...]:
 def backward(
     g: Builder, inputs: Values, outputs: tuple[Value, ...], grads: Values, params: Params
 ) -> tuple[Value | None, ...]:
-    """With ``h = g*weight``: ``r*(h - mean(h) - xh*mean(h*xh))``; weight and bias take the sums of g*xh and g."""
+    """With ``h = g*weight``: ``r*(h - mean(h) - xh*mean(h*xh))``; weight and bias take the sums of g*xh and
+    g."""
     (x, weight, bias), (dy,) = inputs, grads
-    assert x is not None and dy is not None
+    assert x is not None
+    assert dy is not None
     xh, root = _parts(g, x, params["eps"])
     d = rules.wide(g, dy)
     h = scaled(g, d, weight)

@@ -41,9 +41,11 @@ def decompose(g: Builder, inputs: Values, params: Params) -> tuple[Value, ...]:
 def backward(
     g: Builder, inputs: Values, outputs: tuple[Value, ...], grads: Values, params: Params
 ) -> tuple[Value | None, ...]:
-    """With ``h = g*weight``: ``r*(h - x*mean(h*x)*r^2)``, and for the weight the sum over rows of ``g*x*r``."""
+    """With ``h = g*weight``: ``r*(h - x*mean(h*x)*r^2)``, and for the weight the sum over rows of
+    ``g*x*r``."""
     (x, weight), (dy,) = inputs, grads
-    assert x is not None and dy is not None
+    assert x is not None
+    assert dy is not None
     w, d = rules.wide(g, x), rules.wide(g, dy)
     root = g.sqrt(g.add(g.mean(g.sqr(w), **LAST), g.constant(params["eps"], w.dtype)))
     xh, h = g.div(w, root), scaled(g, d, weight)

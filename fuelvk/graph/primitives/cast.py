@@ -10,7 +10,7 @@ from fuelvk.base.dtypes import CASTABLE, DType
 from fuelvk.base.errors import DTypeError, ParameterError
 from fuelvk.graph import rules
 from fuelvk.graph.ir import Builder, Value
-from fuelvk.graph.samples import normal, ones, specials
+from fuelvk.graph.samples import Array, normal, ones, specials
 from fuelvk.graph.types import (
     Arg,
     DTypes,
@@ -52,21 +52,47 @@ def _backward(
     g: Builder, inputs: Values, outputs: tuple[Value, ...], grads: Values, params: Params
 ) -> tuple[Value | None, ...]:
     (x,), (dy,) = inputs, grads
-    assert x is not None and dy is not None
+    assert x is not None
+    assert dy is not None
     return (rules.narrow(g, dy, x.dtype),) if x.dtype.is_float and outputs[0].dtype.is_float else (None,)
 
 
-def _ties(source: DType) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _ties(source: DType) -> Array:
     """Values half way between neighbours of the narrower types, one step beside them, and integer ends."""
     values = [1.0 + 2.0**-k for k in (4, 5, 8, 9, 11, 12, 24, 25)]
-    values += [1.0 + 3 * 2.0**-k for k in (5, 9, 12, 25)] + [1.0 + 2.0**-8 + 2.0**-20, 1.0 + 2.0**-11 + 2.0**-22]
-    values += [448.0, 463.9, 464.0, 464.1, 479.9, 500.0, 65504.0, 65519.0, 65520.0, 2.0**-9, 2.0**-10, 3 * 2.0**-11]
+    values += [1.0 + 3 * 2.0**-k for k in (5, 9, 12, 25)] + [
+        1.0 + 2.0**-8 + 2.0**-20,
+        1.0 + 2.0**-11 + 2.0**-22,
+    ]
+    values += [
+        448.0,
+        463.9,
+        464.0,
+        464.1,
+        479.9,
+        500.0,
+        65504.0,
+        65519.0,
+        65520.0,
+        2.0**-9,
+        2.0**-10,
+        3 * 2.0**-11,
+    ]
     values += [0.5, 1.5, 2.5, 126.5, 127.5, 128.0, 255.5, 256.0, 32767.5, 32768.0, 65536.5]
     values += [2.0**31 - 1, 2.0**31, 2.0**32 - 1, 2.0**32, 2.0**63, 2.0**64, 2.0**24 + 1, 2.0**53 + 2]
-    values += [2.0**-24, 2.0**-25, 1.5 * 2.0**-25, 2.0**-133, 2.0**-134, 2.0**-149, 2.0**-150, 1.1 * 2.0**-150]
+    values += [
+        2.0**-24,
+        2.0**-25,
+        1.5 * 2.0**-25,
+        2.0**-133,
+        2.0**-134,
+        2.0**-149,
+        2.0**-150,
+        1.1 * 2.0**-150,
+    ]
     both = np.array(values + [-v for v in values])
     limit = 240.0 if source is F8E4M3 else np.inf
-    return both[np.abs(both) <= limit]
+    return np.asarray(both[np.abs(both) <= limit])
 
 
 def _samples(dtypes: tuple[DType, ...], rng: np.random.Generator) -> Iterable[Sample]:
@@ -81,7 +107,9 @@ def _samples(dtypes: tuple[DType, ...], rng: np.random.Generator) -> Iterable[Sa
     elif source.is_integer:
         ends = np.iinfo(source.numpy)
         bits = rng.integers(ends.min, ends.max, 257, dtype=source.numpy, endpoint=True)
-        near = np.array([(1 << 24) + 1, (1 << 53) + 1, (1 << 62) + (1 << 38) + 1, 2049, 257, 259], dtype=np.int64)
+        near = np.array(
+            [(1 << 24) + 1, (1 << 53) + 1, (1 << 62) + (1 << 38) + 1, 2049, 257, 259], dtype=np.int64
+        )
         yield Sample((bits,), params, "whole_range")
         yield Sample((near[near <= ends.max].astype(source.numpy),), params, "between_floats")
 

@@ -52,7 +52,8 @@ def _where_backward(
     g: Builder, inputs: Values, outputs: tuple[Value, ...], grads: Values, params: Params
 ) -> tuple[Value | None, ...]:
     (cond, a, b), (dy,) = inputs, grads
-    assert a is not None and b is not None
+    assert a is not None
+    assert b is not None
     zero = g.constant(0.0, a.dtype)
     da = rules.sum_to(g, g.where(cond, dy, zero), a.shape)
     return None, da, rules.sum_to(g, g.where(cond, zero, dy), b.shape)
@@ -81,7 +82,9 @@ def _where_samples(dtypes: tuple[DType, ...], rng: np.random.Generator) -> Itera
 def _where_errors() -> Iterable[ErrorSample]:
     x, c = ones((2,)), ones((2,), DType.BOOL)
     yield ErrorSample((x, x, x), {}, DTypeError, "where.*cond is f32.*bool", "cond_not_bool")
-    yield ErrorSample((c, x, ones((2,), DType.F64)), {}, DTypeError, "where.*one dtype.*f32.*f64", "mixed_dtypes")
+    yield ErrorSample(
+        (c, x, ones((2,), DType.F64)), {}, DTypeError, "where.*one dtype.*f32.*f64", "mixed_dtypes"
+    )
     yield ErrorSample((c, x, ones((3,))), {}, ShapeError, "where.*broadcast", "shapes")
 
 

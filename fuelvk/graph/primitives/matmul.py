@@ -33,7 +33,9 @@ def _backward(
     g: Builder, inputs: Values, outputs: tuple[Value, ...], grads: Values, params: Params
 ) -> tuple[Value | None, ...]:
     (a, b), (dy,) = inputs, grads
-    assert a is not None and b is not None and dy is not None
+    assert a is not None
+    assert b is not None
+    assert dy is not None
     return rules.matmul_gradients(g, a, b, dy)
 
 
@@ -65,8 +67,8 @@ def _samples(dtypes: tuple[DType, ...], rng: np.random.Generator) -> Iterable[Sa
     a, b = normal(rng, (5, 70), dtype), normal(rng, (70, 9), dtype)
     a[1, 3], a[2, 0], b[5, 4] = np.nan, np.inf, -np.inf
     yield Sample((a, b), {}, "nan_inf")
-    left, right = normal(rng, (3, 33), dtype, scale=180.0), normal(rng, (33, 4), dtype, scale=180.0)
-    yield Sample((left, right), {}, "large")  # products beyond the largest F16
+    big = (normal(rng, (3, 33), dtype, scale=180.0), normal(rng, (33, 4), dtype, scale=180.0))
+    yield Sample(big, {}, "large")  # products beyond the largest F16
 
 
 def _errors() -> Iterable[ErrorSample]:
@@ -75,7 +77,9 @@ def _errors() -> Iterable[ErrorSample]:
     yield ErrorSample((x, ones(())), {}, ShapeError, "matmul.*rank", "scalar")
     yield ErrorSample((ones((2, 2, 3)), ones((3, 3, 2))), {}, ShapeError, "matmul.*batch", "batch")
     yield ErrorSample((x, ones((3, 2), DType.F64)), {}, DTypeError, "matmul.*f32.*f64", "mixed_dtypes")
-    yield ErrorSample((ones((2, 3), DType.I32), ones((3, 2), DType.I32)), {}, DTypeError, "matmul.*i32", "integers")
+    yield ErrorSample(
+        (ones((2, 3), DType.I32), ones((3, 2), DType.I32)), {}, DTypeError, "matmul.*i32", "integers"
+    )
 
 
 OPS = (

@@ -60,13 +60,17 @@ def _select_dtype(dtypes: DTypes, params: Params) -> tuple[DType, ...]:
     return (dtypes[0],)
 
 
-def _select_backward(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
+def _select_backward(
+    g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params
+) -> Gradients:
     """Adds each gradient row to the row it came from: a product with the one-hot matrix of the indices.
 
     Duplicates are added in the product's order. An infinite or NaN gradient spreads along its column.
     """
     (x, indices), (dy,) = inputs, grads
-    assert x is not None and indices is not None and dy is not None
+    assert x is not None
+    assert indices is not None
+    assert dy is not None
     axis = normalize_axis(params["axis"], x.ndim)
     extent, count = x.shape[axis], indices.shape[0]
     index_type = DType.I32 if indices.dtype is DType.U32 else indices.dtype
@@ -95,7 +99,9 @@ def _select_samples(dtypes: tuple[DType, ...], rng: Rng) -> Iterable[Sample]:
     )
     for shape, axis, count in cases:
         picks = rng.integers(0, shape[axis], count).astype(index.numpy)
-        yield Sample((normal(rng, shape, dtype), picks), {"axis": axis}, f"{label(shape)}-axis{axis}-pick{count}")
+        yield Sample(
+            (normal(rng, shape, dtype), picks), {"axis": axis}, f"{label(shape)}-axis{axis}-pick{count}"
+        )
     ends = np.array([6, 0, 6, 6, 0], dtype=index.numpy)
     yield Sample((normal(rng, (7, 2), dtype), ends), {"axis": 0}, "ends_and_duplicates")
 
@@ -133,7 +139,9 @@ def _concat_shape(shapes: Shapes, params: Params) -> tuple[Shape, ...]:
     return ((*first[:axis], total, *first[axis + 1 :]),)
 
 
-def _concat_backward(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
+def _concat_backward(
+    g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params
+) -> Gradients:
     (dy,) = grads
     assert dy is not None
     axis = normalize_axis(params["axis"], dy.ndim)
@@ -172,7 +180,9 @@ def _concat_errors() -> Iterable[ErrorSample]:
     yield ErrorSample((x, ones((2, 4))), {"axis": 0}, ShapeError, r"concat.*\(2, 4\)", "other_axis")
     yield ErrorSample((x, ones((2,))), {"axis": 0}, ShapeError, "concat.*rank", "ranks")
     yield ErrorSample((x, x), {"axis": 2}, ParameterError, "concat.*axis out of range", "axis_range")
-    yield ErrorSample((x, ones((2, 3), DType.F16)), {"axis": 0}, DTypeError, "concat.*f32.*f16", "mixed_dtypes")
+    yield ErrorSample(
+        (x, ones((2, 3), DType.F16)), {"axis": 0}, DTypeError, "concat.*f32.*f16", "mixed_dtypes"
+    )
     yield ErrorSample((x, None), {"axis": 0}, ParameterError, "xs may not be None", "missing_input")
 
 

@@ -15,7 +15,8 @@ Outputs = tuple[Value, ...]
 
 def _both(g: Builder, inputs: Values, da: Value, db: Value) -> Gradients:
     a, b = inputs
-    assert a is not None and b is not None
+    assert a is not None
+    assert b is not None
     return rules.sum_to(g, da, a.shape), rules.sum_to(g, db, b.shape)
 
 
@@ -47,7 +48,8 @@ def _extremum(wins: str) -> Backward:
 
     def backward(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
         (a, b), (y,), (dy,) = inputs, outputs, grads
-        assert a is not None and b is not None
+        assert a is not None
+        assert b is not None
         zero = g.constant(0.0, a.dtype)
         half = g.mul(dy, g.constant(0.5, a.dtype))
         compare = getattr(g, wins)
@@ -104,7 +106,11 @@ def _two(name: str, backward: Backward, allowed: tuple[DType, ...], doc: str) ->
 
 
 def _one(
-    name: str, backward: Backward, allowed: tuple[DType, ...], doc: str, domain: tuple[float, float] | None = None
+    name: str,
+    backward: Backward,
+    allowed: tuple[DType, ...],
+    doc: str,
+    domain: tuple[float, float] | None = None,
 ) -> PrimitiveEntry:
     return PrimitiveEntry(
         id=PrimitiveId(name),
@@ -130,6 +136,8 @@ OPS = (
     _one("neg", _neg, NUMBERS, "-x; the sign of zero and NaN included; integers wrap."),
     _one("abs", _abs, NUMBERS, "Magnitude; the least signed integer stays itself."),
     _one("sqr", _sqr, FLOATS, "x * x, rounded once."),
-    _one("sqrt", _sqrt, FLOATS, "Square root, correctly rounded; sqrt(-0) is -0, below it NaN.", (0.0, 100.0)),
+    _one(
+        "sqrt", _sqrt, FLOATS, "Square root, correctly rounded; sqrt(-0) is -0, below it NaN.", (0.0, 100.0)
+    ),
     _one("relu", _relu, FLOATS, "x for x > 0 or NaN, else +0."),
 )

@@ -57,7 +57,9 @@ def _not_over_nothing(op: str) -> Check:
         x, dtype = rules.given(shapes[0]), dtypes[0]
         axes = normalize_axes(params["axes"], len(x), op)
         if dtype is not None and dtype.is_integer and 0 in (x[a] for a in axes):
-            raise ShapeError(f"{op}: an integer extremum over nothing", seen=f"x{x} over axes {axes}", allowed="n >= 1")
+            raise ShapeError(
+                f"{op}: an integer extremum over nothing", seen=f"x{x} over axes {axes}", allowed="n >= 1"
+            )
 
     return check
 
@@ -70,13 +72,15 @@ def _spread(g: Builder, x: Value, value: Value, params: Params) -> Value:
 
 def _sum(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
     (x,), (dy,) = inputs, grads
-    assert x is not None and dy is not None
+    assert x is not None
+    assert dy is not None
     return (_spread(g, x, dy, params),)
 
 
 def _mean(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
     (x,), (dy,) = inputs, grads
-    assert x is not None and dy is not None
+    assert x is not None
+    assert dy is not None
     count = math.prod(x.shape[a] for a in normalize_axes(params["axes"], x.ndim))
     scaled = g.div(rules.wide(g, dy), g.constant(float(count), x.dtype.accumulator))
     return (_spread(g, x, rules.narrow(g, scaled, x.dtype), params),)
@@ -85,7 +89,8 @@ def _mean(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: P
 def _extremum(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
     """The gradient is shared equally among ties; a window that holds a NaN gets NaN everywhere."""
     (x,), (y,), (dy,) = inputs, outputs, grads
-    assert x is not None and dy is not None
+    assert x is not None
+    assert dy is not None
     axes = normalize_axes(params["axes"], x.ndim)
     wide_type = x.dtype.accumulator
     zero = g.constant(0.0, wide_type)
@@ -123,7 +128,9 @@ def _samples(dtypes: tuple[DType, ...], rng: np.random.Generator) -> Iterable[Sa
         alone = np.zeros((values.size, 5), dtype.numpy)
         alone[:, 3] = values
         yield Sample((alone,), last, "specials_one_per_row")
-        ties = np.array([[1.0, 1.0, -2.0], [0.0, -0.0, -0.0], [-0.0, -0.0, -0.0], [np.nan, 1, 2]]).astype(dtype.numpy)
+        ties = np.array([[1.0, 1.0, -2.0], [0.0, -0.0, -0.0], [-0.0, -0.0, -0.0], [np.nan, 1, 2]]).astype(
+            dtype.numpy
+        )
         yield Sample((ties,), last, "ties_signed_zeros_nan")
 
 
@@ -139,7 +146,9 @@ def _errors(op: str, *, floats_only: bool) -> Iterable[ErrorSample]:
         yield ErrorSample((ones((0,), DType.I32),), {}, ShapeError, f"{op}.*nothing", "integers_over_nothing")
 
 
-def _entry(op: str, backward: Backward, allowed: tuple[DType, ...], check: Check | None, doc: str) -> PrimitiveEntry:
+def _entry(
+    op: str, backward: Backward, allowed: tuple[DType, ...], check: Check | None, doc: str
+) -> PrimitiveEntry:
     return PrimitiveEntry(
         id=PrimitiveId(op),
         family=Family.REDUCTION,
@@ -159,6 +168,10 @@ def _entry(op: str, backward: Backward, allowed: tuple[DType, ...], check: Check
 OPS = (
     _entry("sum", _sum, NUMBERS, None, "Sum over axes (None is all), 0 over nothing; integers wrap."),
     _entry("mean", _mean, FLOATS, None, "Sum over axes divided by the count, NaN over nothing."),
-    _entry("max", _extremum, NUMBERS, _not_over_nothing("max"), "Largest element; NaN wins; -inf over nothing."),
-    _entry("min", _extremum, NUMBERS, _not_over_nothing("min"), "Smallest element; NaN wins; +inf over nothing."),
+    _entry(
+        "max", _extremum, NUMBERS, _not_over_nothing("max"), "Largest element; NaN wins; -inf over nothing."
+    ),
+    _entry(
+        "min", _extremum, NUMBERS, _not_over_nothing("min"), "Smallest element; NaN wins; +inf over nothing."
+    ),
 )

@@ -26,11 +26,12 @@ def _tanh(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: P
 def _gelu_erf(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
     """``Phi(x) + x*phi(x)``, with Phi read off the function itself: ``gelu(x)/x``.
 
-    Beyond +-40 both factors have reached their limits in every float type, so x is held there and infinities give
-    1 and 0. Near zero, where the quotient would divide subnormals, ``Phi = 1/2 + x/sqrt(2 pi)`` errs by x^3/15.
-    """
+    Beyond +-40 both factors have reached their limits in every float type, so x is held there and infinities
+    give 1 and 0. Near zero, where the quotient would divide subnormals, ``Phi = 1/2 + x/sqrt(2 pi)`` errs by
+    x^3/15."""
     (x,), (dy,) = inputs, grads
-    assert x is not None and dy is not None
+    assert x is not None
+    assert dy is not None
     c = rules.wide(g, x)
     dtype = c.dtype
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from fuelvk.base.errors import ParameterError, ShapeError
 from fuelvk.base.shapes import Layout, Shape, broadcast_shapes, elements, normalize_axis
 from fuelvk.graph import rules
 from fuelvk.graph.ir import Builder, Value
-from fuelvk.graph.samples import label, normal, ones
+from fuelvk.graph.samples import SampleInputs, label, normal, ones
 from fuelvk.graph.types import (
     REQUIRED,
     Arg,
@@ -27,8 +27,8 @@ from fuelvk.graph.types import (
     PrimitiveEntry,
     PrimitiveId,
     Sample,
-    Shapes,
     ShapeRule,
+    Shapes,
     Values,
     ViewRule,
 )
@@ -37,13 +37,16 @@ ALL = tuple(DType)
 Gradients = tuple[Value | None, ...]
 Outputs = tuple[Value, ...]
 Rng = np.random.Generator
+ErrorInputs = Callable[[], Iterable[ErrorSample]]
 
 
 def resolve_reshape(shape: Shape, wanted: Sequence[int]) -> Shape:
     """Returns ``wanted`` with its one -1 (if any) worked out; raises ShapeError or ParameterError."""
     unknown = [i for i, n in enumerate(wanted) if n == -1]
     if len(unknown) > 1 or any(n < -1 for n in wanted):
-        raise ParameterError("reshape: shape is not acceptable", asked=tuple(wanted), allowed="extents >= 0, one -1")
+        raise ParameterError(
+            "reshape: shape is not acceptable", asked=tuple(wanted), allowed="extents >= 0, one -1"
+        )
     total, known = elements(shape), math.prod(n for n in wanted if n != -1)
     if (unknown and (known == 0 or total % known)) or (not unknown and known != total):
         raise ShapeError(
@@ -61,15 +64,17 @@ def resolve_axes(axes: Sequence[int] | None, rank: int) -> Shape:
         return tuple(reversed(range(rank)))
     order = tuple(normalize_axis(a, rank, "transpose") for a in axes)
     if sorted(order) != list(range(rank)):
-        raise ParameterError("transpose: axes is no permutation", asked=tuple(axes), allowed=f"each of {rank} axes once")
+        raise ParameterError(
+            "transpose: axes is no permutation", asked=tuple(axes), allowed=f"each of {rank} axes once"
+        )
     return order
 
 
 def resolve_slice(shape: Shape, params: Params) -> tuple[Shape, Shape, Shape]:
     """Returns starts, steps and the resulting shape: per axis the indices of ``range(start, stop, step)``.
 
-    Nothing counts from the end (with a negative step, a stop of -1 takes index 0 along), and nothing is clamped.
-    """
+    Nothing counts from the end (with a negative step, a stop of -1 takes index 0 along), and nothing is
+    clamped."""
     starts, stops = params["starts"], params["stops"]
     steps = params["steps"] if params["steps"] is not None else (1,) * len(shape)
     if not len(starts) == len(stops) == len(steps) == len(shape):
@@ -83,9 +88,11 @@ def resolve_slice(shape: Shape, params: Params) -> tuple[Shape, Shape, Shape]:
         if step == 0:
             raise ParameterError("slice: a step is 0", seen=steps, allowed="positive or negative steps")
         picked = range(start, stop, step)
-        if len(picked) and not (0 <= picked[0] < n and 0 <= picked[-1] < n):
+        if picked and not (0 <= picked[0] < n and 0 <= picked[-1] < n):
             raise ParameterError(
-                f"slice: axis {axis} has no such indices", asked=f"{start}:{stop}:{step}", allowed=f"indices 0 to {n - 1}"
+                f"slice: axis {axis} has no such indices",
+                asked=f"{start}:{stop}:{step}",
+                allowed=f"indices 0 to {n - 1}",
             )
         result.append(len(picked))
     return starts, steps, tuple(result)
@@ -102,9 +109,12 @@ def _reshape_view(layout: Layout, params: Params) -> Layout | None:
     return layout.reshape(resolve_reshape(layout.shape, params["shape"]))
 
 
-def _reshape_backward(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
+def _reshape_backward(
+    g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params
+) -> Gradients:
     (x,), (dy,) = inputs, grads
-    assert x is not None and dy is not None
+    assert x is not None
+    assert dy is not None
     return (rules.reshaped(g, dy, x.shape),)
 
 
@@ -120,7 +130,9 @@ def _reshape_samples(dtypes: tuple[DType, ...], rng: Rng) -> Iterable[Sample]:
     )
     for shape, wanted in cases:
         if elements(shape) == elements(wanted) or -1 in wanted:
-            yield Sample((normal(rng, shape, dtypes[0]),), {"shape": wanted}, f"{label(shape)}-to-{label(wanted)}")
+            yield Sample(
+                (normal(rng, shape, dtypes[0]),), {"shape": wanted}, f"{label(shape)}-to-{label(wanted)}"
+            )
 
 
 def _reshape_errors() -> Iterable[ErrorSample]:
@@ -129,7 +141,9 @@ def _reshape_errors() -> Iterable[ErrorSample]:
     yield ErrorSample((x,), {"shape": (-1, 4)}, ShapeError, "reshape.*number of elements", "indivisible")
     yield ErrorSample((x,), {"shape": (-1, -1)}, ParameterError, "reshape.*one -1", "two_unknown")
     yield ErrorSample((x,), {"shape": (-2, 3)}, ParameterError, "reshape.*extents", "negative")
-    yield ErrorSample((ones((0, 3)),), {"shape": (0, -1)}, ShapeError, "reshape.*number of elements", "ambiguous")
+    yield ErrorSample(
+        (ones((0, 3)),), {"shape": (0, -1)}, ShapeError, "reshape.*number of elements", "ambiguous"
+    )
     yield ErrorSample((x,), {}, ParameterError, "reshape needs parameter shape", "no_shape")
 
 
@@ -145,7 +159,9 @@ def _transpose_view(layout: Layout, params: Params) -> Layout | None:
     return layout.transpose(resolve_axes(params["axes"], len(layout.shape)))
 
 
-def _transpose_backward(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
+def _transpose_backward(
+    g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params
+) -> Gradients:
     (dy,) = grads
     assert dy is not None
     order = resolve_axes(params["axes"], dy.ndim)
@@ -153,7 +169,13 @@ def _transpose_backward(g: Builder, inputs: Values, outputs: Outputs, grads: Val
 
 
 def _transpose_samples(dtypes: tuple[DType, ...], rng: Rng) -> Iterable[Sample]:
-    for shape, axes in (((3, 5), None), ((2, 3, 4), (0, 2, 1)), ((2, 3, 4, 5), (-1, 0, 2, 1)), ((0, 3), (1, 0)), ((), ())):
+    for shape, axes in (
+        ((3, 5), None),
+        ((2, 3, 4), (0, 2, 1)),
+        ((2, 3, 4, 5), (-1, 0, 2, 1)),
+        ((0, 3), (1, 0)),
+        ((), ()),
+    ):
         name = "reversed" if axes is None else "_".join(map(str, axes)) or "none"
         yield Sample((normal(rng, shape, dtypes[0]),), {"axes": axes}, f"{label(shape)}-{name}")
 
@@ -190,15 +212,26 @@ def _broadcast_view(layout: Layout, params: Params) -> Layout | None:
     return layout.broadcast_to(params["shape"])
 
 
-def _broadcast_backward(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
+def _broadcast_backward(
+    g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params
+) -> Gradients:
     (x,), (dy,) = inputs, grads
-    assert x is not None and dy is not None
+    assert x is not None
+    assert dy is not None
     return (rules.sum_to(g, dy, x.shape),)
 
 
 def _broadcast_samples(dtypes: tuple[DType, ...], rng: Rng) -> Iterable[Sample]:
-    for shape, wanted in (((), (2, 3)), ((3,), (4, 3)), ((2, 1, 5), (3, 2, 4, 5)), ((1,), (0,)), ((1, 3), (1, 3))):
-        yield Sample((normal(rng, shape, dtypes[0]),), {"shape": wanted}, f"{label(shape)}-to-{label(wanted)}")
+    for shape, wanted in (
+        ((), (2, 3)),
+        ((3,), (4, 3)),
+        ((2, 1, 5), (3, 2, 4, 5)),
+        ((1,), (0,)),
+        ((1, 3), (1, 3)),
+    ):
+        yield Sample(
+            (normal(rng, shape, dtypes[0]),), {"shape": wanted}, f"{label(shape)}-to-{label(wanted)}"
+        )
 
 
 def _broadcast_errors() -> Iterable[ErrorSample]:
@@ -233,9 +266,11 @@ def _along(value: Value, axis: int, start: int, stop: int, step: int) -> dict[st
 
 
 def _slice_backward(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
-    """Puts the gradient back axis by axis: turned round, spread by the step, padded with zeros to the extent."""
+    """Puts the gradient back axis by axis: turned round, spread by the step, padded with zeros to the
+    extent."""
     (x,), (dy,) = inputs, grads
-    assert x is not None and dy is not None
+    assert x is not None
+    assert dy is not None
     starts, steps, shape = resolve_slice(x.shape, params)
     if 0 in shape:
         return (rules.full(g, 0.0, x.shape, x.dtype),)
@@ -272,15 +307,21 @@ def _slice_samples(dtypes: tuple[DType, ...], rng: Rng) -> Iterable[Sample]:
     )
     for shape, starts, stops, steps in cases:
         params = {"starts": starts, "stops": stops, "steps": steps}
-        text = "_".join(f"{a}.{b}.{c}" for a, b, c in zip(starts, stops, steps or (1,) * len(shape), strict=True))
+        text = "_".join(
+            f"{a}.{b}.{c}" for a, b, c in zip(starts, stops, steps or (1,) * len(shape), strict=True)
+        )
         yield Sample((normal(rng, shape, dtypes[0]),), params, f"{label(shape)}-{text or 'whole'}")
 
 
 def _slice_errors() -> Iterable[ErrorSample]:
     x = ones((4,))
-    yield ErrorSample((x,), {"starts": 0, "stops": 5}, ParameterError, "slice.*axis 0.*indices 0 to 3", "beyond")
+    yield ErrorSample(
+        (x,), {"starts": 0, "stops": 5}, ParameterError, "slice.*axis 0.*indices 0 to 3", "beyond"
+    )
     yield ErrorSample((x,), {"starts": -1, "stops": 3}, ParameterError, "slice.*axis 0", "negative_start")
-    yield ErrorSample((x,), {"starts": 0, "stops": 4, "steps": 0}, ParameterError, "slice.*step is 0", "zero_step")
+    yield ErrorSample(
+        (x,), {"starts": 0, "stops": 4, "steps": 0}, ParameterError, "slice.*step is 0", "zero_step"
+    )
     yield ErrorSample((x,), {"starts": (0, 0), "stops": (4, 1)}, ParameterError, "slice.*per axis", "rank")
 
 
@@ -290,7 +331,7 @@ def _view(
     shape_rule: ShapeRule,
     view_rule: ViewRule,
     backward: Backward,
-    samples: tuple[object, object],
+    samples: tuple[SampleInputs, ErrorInputs],
     doc: str,
 ) -> PrimitiveEntry:
     return PrimitiveEntry(
@@ -303,8 +344,8 @@ def _view(
         dtypes=rules.rows(ALL, 1),
         view_rule=view_rule,
         backward=backward,
-        sample_inputs=samples[0],  # type: ignore[arg-type]
-        error_inputs=samples[1],  # type: ignore[arg-type]
+        sample_inputs=samples[0],
+        error_inputs=samples[1],
         doc=doc,
     )
 
@@ -316,7 +357,7 @@ def _ints(name: str, *, optional: bool = False) -> Param:
 OPS = (
     _view(
         "reshape", (_ints("shape"),), _reshape_shape, _reshape_view, _reshape_backward,
-        (_reshape_samples, _reshape_errors), "The same elements in row-major order under another shape; one extent may be -1.",
+        (_reshape_samples, _reshape_errors), "The same elements in row-major order under another shape.",
     ),
     _view(
         "transpose", (_ints("axes", optional=True),), _transpose_shape, _transpose_view, _transpose_backward,

@@ -1,0 +1,310 @@
+"""Error bounds that depend on shape and data, each from a theorem named in its docstring.
+
+A bound takes BoundInputs (float64 copies of the inputs, the exact result, the output's dtype) and returns the
+allowed absolute error per output element. The unit roundoff u is the accumulator's: F32 for 16-bit types and
+F32, F64 for F64. All of them suppose gradual underflow; a device that flushes subnormals is outside them
+where subnormals arise.
+
+Notation: gamma_n = n*u/(1 - n*u) bounds the relative error of n roundings in a row (N. Higham, Accuracy and
+Stability of Numerical Algorithms, 2nd ed., lemma 3.1). First-order terms are added up and widened by SLACK,
+which covers the products of two of them."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from fuelvk.base.dtypes import DType
+from fuelvk.base.shapes import normalize_axes
+from fuelvk.kernels.types import Bound, BoundInputs
+
+Array = np.ndarray[Any, Any]
+
+SLACK = 1.01
+LANES = 64  # partials of a sum, and k of one block of a product (ops.md section 9)
+
+# Relative errors of the strict library's inner functions (at most 1 ULP, that is 2u).
+EXP = RSQRT = TANH = 2.0
+
+
+def gamma(n: float, u: float) -> float:
+    """Returns gamma_n; infinite where n*u reaches 1 and the theorem says nothing."""
+    return n * u / (1 - n * u) if n * u < 1 else math.inf
+
+
+def sum_depth(n: int) -> int:
+    """Roundings an element goes through in the canonical sum: its partial, then six levels of the tree."""
+    return max(-(-n // LANES), 1) + 6
+
+
+def product_depth(k: int) -> int:
+    """Roundings a product goes through in the canonical dot product: itself, its block, the total of
+    blocks."""
+    return 1 + min(k, LANES) + max(-(-k // LANES), 1)
+
+
+def _unit(b: BoundInputs) -> float:
+    return b.dtype.accumulator.unit_roundoff
+
+
+def _tiny(dtype: DType) -> float:
+    """Returns half the smallest subnormal: the absolute error of one rounding in the subnormal range."""
+    return {DType.F64: 2.0**-1075, DType.F32: 2.0**-150, DType.F16: 2.0**-25, DType.BF16: 2.0**-134}[dtype]
+
+
+def rounding(b: BoundInputs, error: Array) -> Array:
+    """Returns ``error``, made in the accumulator, plus that of the one rounding to a narrower output type."""
+    error = np.asarray(error) * SLACK
+    size = np.abs(np.asarray(b.reference, dtype=np.float64))
+    if b.dtype.accumulator is b.dtype:
+        return error
+    return error + (size + error) * b.dtype.unit_roundoff + _tiny(b.dtype)
+
+
+def _wide(array: Array | None) -> Array:
+    assert array is not None
+    return np.asarray(array, dtype=np.float64)
+
+
+# --- products ---------------------------------------------------------------------------------------------------
+
+
+def _dot_error(b: BoundInputs, depth: int) -> Array:
+    left, right = np.abs(_wide(b.inputs[0])), np.abs(_wide(b.inputs[1]))
+    k = left.shape[-1]
+    with np.errstate(all="ignore"):
+        size = left @ right
+    return np.asarray(gamma(depth, _unit(b)) * size + k * _tiny(b.dtype.accumulator))
+
+
+def dot_product(b: BoundInputs) -> Array:
+    """gamma_K |a|.|b|.
+
+    ``|err| <= gamma_K * sum |a_i*b_i|`` for a dot product of length K accumulated in any order (Higham,
+    section 3.1)."""
+    return rounding(b, _dot_error(b, _wide(b.inputs[0]).shape[-1]))
+
+
+def blocked_product(b: BoundInputs) -> Array:
+    """gamma_(K/64+65) |a|.|b|.
+
+    The canonical product: each term passes its own rounding, at most 64 of its block and one per block of the
+    total (Higham, section 3.1, with the depth of this order). Holds for matmul and, with a bias,
+    fused_linear."""
+    error = _dot_error(b, product_depth(_wide(b.inputs[0]).shape[-1]))
+    if len(b.inputs) > 2 and b.inputs[2] is not None:
+        error = error + _unit(b) * (np.abs(_wide(b.reference)) + error)
+    return rounding(b, error)
+
+
+# --- sums -------------------------------------------------------------------------------------------------------
+
+
+def tree_sum(b: BoundInputs) -> Array:
+    """gamma_(n/64+6) sum |x|.
+
+    The canonical sum over the reduced axes (Higham, section 4.2: the depth of the tree is what counts). For a
+    mean the bound is divided by n and one rounding added."""
+    return _reduction(b, mean=False)
+
+
+def tree_mean(b: BoundInputs) -> Array:
+    """gamma_(n/64+7) mean |x|. The canonical sum and one division (Higham, section 4.2)."""
+    return _reduction(b, mean=True)
+
+
+def _reduction(b: BoundInputs, *, mean: bool) -> Array:
+    x = np.abs(_wide(b.inputs[0]))
+    axes = normalize_axes(b.params.get("axes"), x.ndim)
+    n = math.prod(x.shape[a] for a in axes)
+    size = x.sum(axis=axes, keepdims=bool(b.params.get("keepdims", False)))
+    depth = sum_depth(n) + (1 if mean else 0)
+    with np.errstate(all="ignore"):
+        error = gamma(depth, _unit(b)) * (size / n if mean and n else size) + _tiny(b.dtype.accumulator)
+    return rounding(b, error)
+
+
+# --- softmax ----------------------------------------------------------------------------------------------------
+
+
+def softmax(b: BoundInputs) -> Array:
+    """y (|x - max| + sum y |x - max| + n/64 + 15) u.
+
+    The rounding of x - max moves the exponential by u*|x - max| relatively, exp adds 2u; the same errors
+    enter the sum weighted by y (Higham, section 4.2, all terms positive); division and product round once
+    each."""
+    x = _wide(b.inputs[0])
+    u = _unit(b)
+    n = x.shape[-1]
+    if n == 0:
+        return np.zeros(x.shape)
+    y = np.abs(_wide(b.reference))
+    with np.errstate(all="ignore"):
+        distance = np.abs(x - x.max(axis=-1, keepdims=True))
+        distance = np.where(y == 0, 0.0, distance)
+        own = distance * u + EXP * u
+        shared = (y * own).sum(axis=-1, keepdims=True) + gamma(sum_depth(n) + 2, u)
+        tiny = _tiny(b.dtype.accumulator)
+        return rounding(b, y * (own + shared) + (2 + n * y) * 2 * tiny)
+
+
+# --- norms ------------------------------------------------------------------------------------------------------
+
+
+def rms_norm(b: BoundInputs) -> Array:
+    """|y| (n/128 + 10) u, eps and weight included.
+
+    The mean of squares has only positive terms, so its relative error is gamma_(depth+2) (Higham, section
+    4.2); the reciprocal root halves it and adds 2u; the products round once each."""
+    x = _wide(b.inputs[0])
+    return rounding(b, _normalised(b, x, np.zeros((*x.shape[:-1], 1)), bias=None))
+
+
+def layer_norm(b: BoundInputs) -> Array:
+    """A bound by the row's mean and spread.
+
+    The mean errs by gamma_(depth+1)*mean|x|; that shifts every difference, and enters the variance through
+    |d|*|error of d| (Higham, section 1.9, two-pass variance); then as rms norm. Where the error of the
+    variance reaches the variance plus eps, nothing is claimed (the bound is infinite)."""
+    x = _wide(b.inputs[0])
+    n = x.shape[-1]
+    if n == 0:
+        return np.zeros(x.shape)
+    with np.errstate(all="ignore"):
+        mean = x.mean(axis=-1, keepdims=True)
+        shift = gamma(sum_depth(n) + 1, _unit(b)) * np.abs(x).mean(axis=-1, keepdims=True)
+        return rounding(b, _normalised(b, x - mean, shift, bias=b.inputs[2] if len(b.inputs) > 2 else None))
+
+
+def _normalised(b: BoundInputs, d: Array, shift: Array, bias: Array | None) -> Array:
+    """Returns the error of ``d/sqrt(mean(d^2) + eps)*weight + bias`` when d carries an error of ``shift`` +
+    u*|d|."""
+    u, tiny = _unit(b), _tiny(b.dtype.accumulator)
+    n = d.shape[-1]
+    if n == 0:
+        return np.zeros(d.shape)
+    weight = np.abs(_wide(b.inputs[1])) if len(b.inputs) > 1 and b.inputs[1] is not None else 1.0
+    eps = float(b.params["eps"])
+    with np.errstate(all="ignore"):
+        d_error = shift * (1 + u) + (u * np.abs(d) if np.any(shift) else 0.0)
+        variance = np.square(d).mean(axis=-1, keepdims=True)
+        spread = np.square(np.abs(d) + d_error).mean(axis=-1, keepdims=True)
+        v_error = (spread - variance) + gamma(sum_depth(n) + 2, u) * spread + 2 * tiny
+        v = variance + eps
+        v_error = v_error + u * (v + eps)
+        least = v - v_error
+        ratio = np.where(least > 0, np.sqrt(v / np.where(least > 0, least, 1.0)) - 1, np.inf)
+        r = 1 / np.sqrt(v)
+        y = np.abs(d) * r
+        off = d_error * r * (1 + ratio) + y * (ratio + RSQRT * u + 2 * u) + tiny
+        error = off * weight + tiny
+        if bias is not None:
+            error = error + u * (y * weight + error + np.abs(_wide(bias)))
+        # A row whose variance and eps are both zero is 0 * inf in every implementation.
+        return np.where(v == 0, np.inf, error)
+
+
+# --- attention --------------------------------------------------------------------------------------------------
+
+
+def attention(b: BoundInputs) -> Array:
+    """sum P|v| (errors of the scores, of exp and of the rescaled sums).
+
+    Scores are canonical dot products of length D (Higham, section 3.1), then scale, softcap and ALiBi round
+    once or a few times each. An absolute error e of a score is a relative error e of its exponential; the
+    running maximum is applied in steps whose exponents add up to no more than max - s. Denominator and output
+    are sums of at most 64 + blocks + pieces terms deep, rescaled once per block and piece."""
+    u = _unit(b)
+    q, k, v = (_wide(x) for x in b.inputs[:3])
+    batch, hq, sq, d = q.shape
+    hkv, sk = k.shape[1], k.shape[2]
+    result = np.zeros(q.shape)
+    if 0 in q.shape or sk == 0:
+        return rounding(b, result)
+    slopes, lens = (b.inputs[i] if len(b.inputs) > i else None for i in (3, 4))
+    blocks = -(-sk // LANES)
+    steps = blocks + -(-blocks // 16) + 1
+    for item in range(batch):
+        for head in range(hq):
+            keys, values = k[item, head // (hq // hkv)], v[item, head // (hq // hkv)]
+            mask, distance = _kept(b, item, sq, sk, lens)
+            with np.errstate(all="ignore"):
+                slope = 0.0 if slopes is None else float(slopes[head])
+                s, s_error = _scores(b, q[item, head], keys, slope * distance)
+                s = np.where(mask, s, -np.inf)
+                top = s.max(axis=-1, keepdims=True)
+                e = np.where(mask, np.exp(s - top), 0.0)
+                total = e.sum(axis=-1, keepdims=True)
+                p = np.where(total == 0, 0.0, e / total)
+                own = np.where(
+                    mask & (e > 0), np.abs(s - top) * u + s_error + EXP * u + steps * (EXP + 3) * u, 0.0
+                )
+                shared = (p * own).sum(axis=-1, keepdims=True) + gamma(LANES + steps + 8, u)
+                seen = np.abs(np.where(mask[..., None], values, 0.0)) if mask.size * d < 1 << 22 else None
+                if seen is None:
+                    result[item, head] = (p * (own + shared)) @ np.abs(
+                        np.where(np.isfinite(values), values, 0.0)
+                    )
+                else:
+                    result[item, head] = ((p * (own + shared))[..., None] * seen).sum(axis=-2)
+                    result[item, head] += 4 * _tiny(b.dtype.accumulator) * (1 + seen.sum(axis=-2))
+    return rounding(b, result)
+
+
+def _kept(b: BoundInputs, item: int, sq: int, sk: int, lens: Array | None) -> tuple[Array, Array]:
+    """Returns the mask of kept keys and j - i_abs, both [Sq, Sk] (ops.md section 3)."""
+    p = b.params
+    length = int(lens[item]) if lens is not None else sk if p.get("k_len") is None else int(p["k_len"])
+    offset = length - sq if p.get("causal_offset") is None else int(p["causal_offset"])
+    keys = np.arange(sk)[None, :]
+    distance = keys - (np.arange(sq)[:, None] + offset)
+    mask = np.broadcast_to(keys < length, (sq, sk))
+    if p.get("causal"):
+        mask = mask & (distance <= 0)
+    if p.get("window_left") is not None:
+        mask = mask & (distance >= -int(p["window_left"]))
+    if p.get("window_right") is not None:
+        mask = mask & (distance <= int(p["window_right"]))
+    return mask, distance
+
+
+def _scores(b: BoundInputs, q: Array, keys: Array, alibi: Array) -> tuple[Array, Array]:
+    """Returns the scores of one head and the absolute error each may carry."""
+    u = _unit(b)
+    scale, cap = float(b.params["scale"]), float(b.params.get("softcap") or 0.0)
+    s = scale * (q @ keys.T)
+    size = abs(scale) * (np.abs(q) @ np.abs(keys).T)
+    error = gamma(product_depth(q.shape[-1]) + 2, u) * size + 2 * q.shape[-1] * _tiny(b.dtype.accumulator)
+    if cap:
+        s = cap * np.tanh(s / cap)
+        # tanh has slope at most 1; quotient, tanh, product and the rounding of cap err relatively.
+        error = error + (TANH + 4) * u * np.abs(s)
+    s = s + alibi
+    return s, error + u * (3 * np.abs(alibi) + np.abs(s))
+
+
+# --- pointwise --------------------------------------------------------------------------------------------------
+
+
+def ulps(count: float, b: BoundInputs) -> Array:
+    """Returns ``count`` units in the last place of the output type at each element of the exact result."""
+    size = np.abs(np.asarray(b.reference, dtype=np.float64))
+    with np.errstate(all="ignore"):
+        _, exponent = np.frexp(np.where(np.isfinite(size), size, 0.0))
+    return np.asarray(
+        count * np.maximum(np.ldexp(2 * b.dtype.unit_roundoff, exponent - 1), 2 * _tiny(b.dtype))
+    )
+
+
+@functools.cache
+def within_ulps(count: float) -> Bound:
+    """Returns the bound of ``count`` ULPs, for claims that are then combined with others."""
+
+    def bound(b: BoundInputs) -> Array:
+        return ulps(count, b)
+
+    bound.__doc__ = f"{count:g} ULP."
+    return bound
