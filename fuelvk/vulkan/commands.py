@@ -1,20 +1,19 @@
-"""Recording: dispatches and copies with barriers where a hazard is, into command buffers that can be submitted again."""
+"""Recording.
+
+Dispatches and copies with barriers where a hazard is, into command buffers that can be submitted again.
+"""
 
 from __future__ import annotations
 
-import heapq
-import threading
-from collections import deque
-from collections.abc import Sequence
-from itertools import count
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fuelvk.base.errors import FuelvkError, ParameterError
-from fuelvk.vulkan.descriptors import Descriptors, PushDescriptors, SetDescriptors
+from fuelvk.vulkan.buffers import Buffer, Use
+from fuelvk.vulkan.command_pools import CommandPool
 from fuelvk.vulkan.features import COMPUTE_STAGE
 from fuelvk.vulkan.hazards import HazardTracker
 from fuelvk.vulkan.loader import Api, check
-from fuelvk.vulkan.memory import Buffer, Use
 from fuelvk.vulkan.pipelines import Pipeline
 from fuelvk.vulkan.profiler import Profiler
 
@@ -28,118 +27,30 @@ _COMPUTE = 1
 _STAGES = 0x800 | 0x1000
 _HOST_STAGE = 0x4000
 _SHADER_READ, _SHADER_WRITE, _TRANSFER_READ, _TRANSFER_WRITE, _HOST_READ = 0x20, 0x40, 0x800, 0x1000, 0x2000
+_WRITTEN = _SHADER_WRITE | _TRANSFER_WRITE
+_TOUCHED = _SHADER_READ | _SHADER_WRITE | _TRANSFER_READ | _TRANSFER_WRITE
 _SIMULTANEOUS_USE = 4
 _ZEROS = bytes(8)
 
 
-class CommandPool:
-    """A VkCommandPool with its command buffers and descriptors: all that one recording owns."""
-
-    __slots__ = ("_allocate", "_api", "_device", "buffers", "descriptors", "handle", "profiler")
-
-    def __init__(self, api: Api, device: Any, family: int, descriptors: Descriptors | None) -> None:
-        self._api = api
-        self._device = device
-        self.descriptors = descriptors
-        self.profiler: Profiler | None = None
-        self.buffers: list[Any] = []
-        cell = api.ffi.new("VkCommandPool*")
-        info = api.new("VkCommandPoolCreateInfo", queueFamilyIndex=family)
-        check(api.lib.vkCreateCommandPool(device, info, api.null, cell), "vkCreateCommandPool")
-        self.handle = cell[0]
-        self._allocate = api.new("VkCommandBufferAllocateInfo", commandPool=self.handle, commandBufferCount=1)
-
-    def buffer(self, index: int) -> Any:
-        """Returns the command buffer of that index, allocating it when it is the next one."""
-        if index == len(self.buffers):
-            cell = self._api.ffi.new("VkCommandBuffer*")
-            check(self._api.lib.vkAllocateCommandBuffers(self._device, self._allocate, cell), "vkAllocateCommandBuffers")
-            self.buffers.append(cell[0])
-        return self.buffers[index]
-
-    def reset(self) -> None:
-        """Makes everything ready to be recorded again; the device is done with it."""
-        check(self._api.lib.vkResetCommandPool(self._device, self.handle, 0), "vkResetCommandPool")
-        if self.descriptors is not None:
-            self.descriptors.reset()
-        self._drop_profiler()
-
-    def close(self) -> None:
-        """Destroys everything."""
-        self._drop_profiler()
-        if self.descriptors is not None:
-            self.descriptors.close()
-        self._api.lib.vkDestroyCommandPool(self._device, self.handle, self._api.null)
-
-    def _drop_profiler(self) -> None:
-        if self.profiler is not None:
-            self.profiler.close()
-            self.profiler = None
-
-
-class CommandPools:
-    """The pools of a device: free ones, and those of dropped recordings that the device may still be working on."""
-
-    def __init__(self, device: Device) -> None:
-        self._device = device
-        self._free: list[CommandPool] = []
-        self._all: list[CommandPool] = []
-        self._waiting: list[tuple[int, int, CommandPool]] = []
-        self._order = count()
-        self._lock = threading.Lock()
-        self.dropped: deque[tuple[int, CommandPool]] = deque()
-
-    def __len__(self) -> int:
-        return len(self._all)
-
-    def take(self) -> CommandPool:
-        """Returns a pool that is ready to record into."""
-        with self._lock:
-            if self.dropped or self._waiting:
-                self._collect()
-            if self._free:
-                pool = self._free.pop()
-                pool.reset()
-                return pool
-            pool = self._create()
-            self._all.append(pool)
-            return pool
-
-    def close(self) -> None:
-        """Destroys all pools; the device is idle."""
-        with self._lock:
-            for pool in self._all:
-                pool.close()
-            self._all.clear()
-            self._free.clear()
-            self._waiting.clear()
-            self.dropped.clear()
-
-    def _create(self) -> CommandPool:
-        device = self._device
-        a, limit = device.api, device.info.limits.max_storage_range
-        descriptors: Descriptors | None = None
-        if device.addressing == "ssbo":
-            kind = PushDescriptors if "push_descriptor" in device.info.features else SetDescriptors
-            descriptors = kind(a, device.handle, limit)
-        return CommandPool(a, device.handle, device.info.queue_family, descriptors)
-
-    def _collect(self) -> None:
-        waiting = self._waiting
-        while self.dropped:
-            value, pool = self.dropped.popleft()
-            heapq.heappush(waiting, (value, next(self._order), pool))
-        queue = self._device.queue
-        if waiting and waiting[0][0] > queue.completed:
-            queue.poll()
-        while waiting and waiting[0][0] <= queue.completed:
-            self._free.append(heapq.heappop(waiting)[2])
-
-
 class Recording:
-    """Finished command buffers. Can be submitted any number of times, also while an earlier run is under way."""
+    """Finished command buffers.
 
-    __slots__ = ("__weakref__", "_buffers", "_slots", "array", "blocks", "count", "device", "label", "pool", "use")
+    Can be submitted any number of times, also while an earlier run is under way.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_buffers",
+        "_slots",
+        "array",
+        "blocks",
+        "count",
+        "device",
+        "label",
+        "pool",
+        "use",
+    )
 
     def __init__(
         self,
@@ -179,8 +90,11 @@ class Recording:
         """Returns (label, nanoseconds) per dispatch of the last run of a profiled recording; waits for it."""
         profiler = self.pool.profiler
         if profiler is None or not self.use.value:
-            raise ParameterError("no timings", seen="not profiled" if profiler is None else "not submitted",
-                                 hint="record with profile=True and submit")  # fmt: skip
+            raise ParameterError(
+                "no timings",
+                seen="not profiled" if profiler is None else "not submitted",
+                hint="record with profile=True and submit",
+            )
         self.device.wait(self.use.value)
         return profiler.timings()
 
@@ -188,37 +102,31 @@ class Recording:
 class Recorder:
     """Records dispatches and copies. For one thread; take one recorder per thread."""
 
-    __slots__ = (
-        "_api", "_barrier", "_bind", "_bound", "_buffers", "_commands", "_count", "_descriptors", "_device", "_dispatch",
-        "_hazards", "_label", "_last", "_max", "_memory_barrier", "_null", "_pool", "_profiler", "_push", "_push_limit",
-        "label",
-    )  # fmt: skip
-
     def __init__(self, device: Device, label: str = "", profile: bool = False) -> None:
         a = device.api
         self._device = device
         self._api = a
-        self._null = a.null
         self.label = label
         self._buffers: list[Buffer] = []
         self._hazards = HazardTracker()
         self._bound: Pipeline | None = None
-        self._last: Pipeline | None = None
         self._label = ""
         self._max = device.info.limits.max_groups
         self._push_limit = device.pipelines.push_limit
         self._bind = a.lib.vkCmdBindPipeline
         self._push = a.lib.vkCmdPushConstants
         self._dispatch = a.lib.vkCmdDispatch
-        self._barrier = a.lib.vkCmdPipelineBarrier
-        self._memory_barrier = device.structures.between
+        self._barrier = device.structures.barrier
+        self._between = device.structures.between
         self._pool: CommandPool | None = device.pools.take()
-        self._profiler = self._pool.profiler = Profiler(a, device.handle, device.info.limits) if profile else None
+        self._profiler = self._pool.profiler = (
+            Profiler(a, device.handle, device.info.limits) if profile else None
+        )
         self._descriptors = self._pool.descriptors
         self._count = 0
         self._commands: Any = None
         self._begin()
-        self._barrier(self._commands, _STAGES, _STAGES, 0, 1, self._memory_barrier, 0, self._null, 0, self._null)
+        self._barrier(self._commands, self._between)
 
     def __del__(self) -> None:
         pool = getattr(self, "_pool", None)
@@ -236,23 +144,23 @@ class Recorder:
     ) -> None:
         """Records one dispatch of ``groups`` workgroups.
 
-        ``writes`` is a bit mask over ``buffers``; all of them may be read. ``params`` follows the buffers' addresses
-        (zeros in storage-buffer mode) in the push block. Raises ParameterError for a grid above the device's limits,
-        a freed buffer or a push block that is too large.
+        ``writes`` is a bit mask over ``buffers``; all of them may be read. ``params`` follows the buffers'
+        addresses (zeros in storage-buffer mode) in the push block. Raises ParameterError for a grid above the
+        device's limits, a freed buffer or a push block that is too large.
         """
         x, y, z = groups
         most = self._max
         if x > most[0] or y > most[1] or z > most[2]:
-            raise ParameterError("a grid larger than the device dispatches", asked=groups, allowed=most,
-                                 hint="fold the grid")  # fmt: skip
+            raise ParameterError(
+                "a grid larger than the device dispatches", asked=groups, allowed=most, hint="fold the grid"
+            )
         commands = self._commands
         self._count += 1
         if self._count % COMMANDS_PER_BUFFER == 0:
             commands = self._cut()
         try:
             if self._hazards.access(buffers, writes):
-                null = self._null
-                self._barrier(commands, _STAGES, _STAGES, 0, 1, self._memory_barrier, 0, null, 0, null)
+                self._barrier(commands, self._between)
             if self._descriptors is None:
                 data = b"".join([buffer.word for buffer in buffers]) + params
             else:
@@ -284,7 +192,9 @@ class Recorder:
             return
         first, second = src.offset + src_offset, dst.offset + dst_offset
         if src.slot is dst.slot and first < second + nbytes and second < first + nbytes:
-            raise ParameterError("a copy between overlapping ranges", asked=f"{nbytes} bytes at {first} and {second}")
+            raise ParameterError(
+                "a copy between overlapping ranges", asked=f"{nbytes} bytes at {first} and {second}"
+            )
         self._ordered((src, dst), 0b10)
         region = self._api.ffi.new("VkBufferCopy*", {"srcOffset": first, "dstOffset": second, "size": nbytes})
         self._api.lib.vkCmdCopyBuffer(self._commands, src.handle, dst.handle, 1, region)
@@ -302,17 +212,16 @@ class Recorder:
     def finish(self, keep: bool = True) -> Recording:
         """Ends the recording; the recorder is used up.
 
-        ``keep`` holds the buffers for as long as the recording lives. Without it the caller sees to it that live
-        buffers lie at the same places whenever the recording is submitted.
+        ``keep`` holds the buffers for as long as the recording lives. Without it the caller sees to it that
+        live buffers lie at the same places whenever the recording is submitted.
         """
         pool = self._take_pool()
-        null = self._null
-        self._barrier(
-            self._commands, _STAGES, _HOST_STAGE | _STAGES, 0, 1, self._device.structures.to_host, 0, null, 0, null
-        )
+        self._barrier(self._commands, self._device.structures.to_host)
         check(self._api.lib.vkEndCommandBuffer(self._commands), "vkEndCommandBuffer")
         self._device.debug.raise_pending()
-        label = ": ".join(filter(None, (self.label, self._label or (repr(self._bound) if self._bound else ""))))
+        label = ": ".join(
+            filter(None, (self.label, self._label or (repr(self._bound) if self._bound else "")))
+        )
         used = self._count // COMMANDS_PER_BUFFER + 1
         return Recording(self._device, pool, used, set(self._buffers), label, keep)
 
@@ -325,7 +234,10 @@ class Recorder:
     def _begin(self) -> None:
         assert self._pool is not None
         self._commands = self._pool.buffer(self._count // COMMANDS_PER_BUFFER)
-        check(self._api.lib.vkBeginCommandBuffer(self._commands, self._device.structures.begin), "vkBeginCommandBuffer")
+        check(
+            self._api.lib.vkBeginCommandBuffer(self._commands, self._device.structures.begin),
+            "vkBeginCommandBuffer",
+        )
 
     def _cut(self) -> Any:
         check(self._api.lib.vkEndCommandBuffer(self._commands), "vkEndCommandBuffer")
@@ -339,29 +251,57 @@ class Recorder:
             self._cut()
         self._buffers += buffers
         if self._hazards.access(buffers, writes):
-            null = self._null
-            self._barrier(self._commands, _STAGES, _STAGES, 0, 1, self._memory_barrier, 0, null, 0, null)
+            self._barrier(self._commands, self._between)
 
     def _explain(self, buffers: Sequence[Buffer]) -> FuelvkError:
-        for i, buffer in enumerate(buffers):
-            if not isinstance(buffer, Buffer):
-                return ParameterError(f"buffer {i} of a dispatch is not a buffer", seen=type(buffer).__name__)
-            if buffer.freed:
+        items: Sequence[Any] = buffers
+        for i, item in enumerate(items):
+            if not isinstance(item, Buffer):
+                return ParameterError(f"buffer {i} of a dispatch is not a buffer", seen=type(item).__name__)
+            if item.freed:
                 return ParameterError(f"buffer {i} of a dispatch was freed")
         return ParameterError("a dispatch takes buffers, a bit mask and bytes")
 
 
 class Structures:
-    """Structures that every recording uses."""
+    """What every recording of a device uses: the begin structure, two barriers, the call for them.
 
-    __slots__ = ("begin", "between", "to_host")
+    ``between`` orders all earlier commands before all later ones, ``to_host`` also before reads by the host.
+    """
 
-    def __init__(self, api: Api) -> None:
-        written = _SHADER_WRITE | _TRANSFER_WRITE
-        touched = _SHADER_READ | _SHADER_WRITE | _TRANSFER_READ | _TRANSFER_WRITE
-        self.between = api.new("VkMemoryBarrier", srcAccessMask=written, dstAccessMask=touched)
-        self.to_host = api.new("VkMemoryBarrier", srcAccessMask=written, dstAccessMask=_HOST_READ | touched)
+    __slots__ = ("_keep", "barrier", "begin", "between", "to_host")
+
+    def __init__(self, api: Api, device: Any, synchronization2: bool) -> None:
         self.begin = api.new("VkCommandBufferBeginInfo", flags=_SIMULTANEOUS_USE)
+        function = api.function(device, "vkCmdPipelineBarrier2") if synchronization2 else None
+        self._keep: list[Any] = []
+        if function is not None:
+            self.barrier: Callable[[Any, Any], None] = function
+            self.between = self._dependency(api, _STAGES, _TOUCHED)
+            self.to_host = self._dependency(api, _STAGES | _HOST_STAGE, _TOUCHED | _HOST_READ)
+            return
+        record, null = api.lib.vkCmdPipelineBarrier, api.null
+
+        def barrier(commands: Any, kind: tuple[int, Any]) -> None:
+            record(commands, _STAGES, kind[0], 0, 1, kind[1], 0, null, 0, null)
+
+        def memory(touched: int) -> Any:
+            return api.new("VkMemoryBarrier", srcAccessMask=_WRITTEN, dstAccessMask=touched)
+
+        self.barrier = barrier
+        self.between = (_STAGES, memory(_TOUCHED))
+        self.to_host = (_STAGES | _HOST_STAGE, memory(_TOUCHED | _HOST_READ))
+
+    def _dependency(self, api: Api, stages: int, touched: int) -> Any:
+        memory = api.new(
+            "VkMemoryBarrier2",
+            srcStageMask=_STAGES,
+            srcAccessMask=_WRITTEN,
+            dstStageMask=stages,
+            dstAccessMask=touched,
+        )
+        self._keep.append(memory)
+        return api.new("VkDependencyInfo", memoryBarrierCount=1, pMemoryBarriers=memory)
 
 
 def _check_range(buffer: Buffer, offset: int, nbytes: int) -> None:
@@ -369,5 +309,7 @@ def _check_range(buffer: Buffer, offset: int, nbytes: int) -> None:
         raise ParameterError("the buffer was freed")
     if offset < 0 or nbytes < 0 or offset + nbytes > buffer.nbytes:
         raise ParameterError(
-            "a range outside its buffer", asked=f"{nbytes} bytes at {offset}", allowed=f"{buffer.nbytes} bytes"
+            "a range outside its buffer",
+            asked=f"{nbytes} bytes at {offset}",
+            allowed=f"{buffer.nbytes} bytes",
         )

@@ -34,7 +34,10 @@ class Message:
 
 
 class Debug:
-    """Collects the messages of one instance. ``raising`` makes new ones exceptions at the next submit or wait."""
+    """Collects the messages of one instance.
+
+    ``raising`` makes new ones exceptions at the next submit or wait.
+    """
 
     __slots__ = ("_callback", "_messenger", "_pending", "_set_name", "lock", "messages", "raising")
 
@@ -109,12 +112,17 @@ class Debug:
 
 
 def validation_chain(api: Api, mode: str, tail: Any) -> tuple[Any, list[Any]]:
-    """Returns the head of the instance's chain for a validation mode ("core" or "sync") and what must outlive it."""
+    """Returns the head of the instance's chain for a validation mode ("core" or "sync") and what must outlive
+    it.
+    """
     if mode == "core":
         return tail, []
     enables = api.ffi.new("VkValidationFeatureEnableEXT[]", [_SYNCHRONIZATION_VALIDATION])
     features = api.new(
-        "VkValidationFeaturesEXT", pNext=tail, enabledValidationFeatureCount=1, pEnabledValidationFeatures=enables
+        "VkValidationFeaturesEXT",
+        pNext=tail,
+        enabledValidationFeatureCount=1,
+        pEnabledValidationFeatures=enables,
     )
     return features, [enables, features]
 

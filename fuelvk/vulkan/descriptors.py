@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from fuelvk.base.errors import UnsupportedError
+from fuelvk.vulkan.buffers import Buffer
 from fuelvk.vulkan.loader import Api, check
-from fuelvk.vulkan.memory import Buffer
 from fuelvk.vulkan.pipelines import Pipeline
 
 _STORAGE_BUFFER = 7
@@ -108,8 +108,11 @@ class SetDescriptors:
 
     def bind(self, command_buffer: Any, pipeline: Pipeline, buffers: Sequence[Buffer]) -> None:
         """Records the binding."""
-        key = (*[buffer.key for buffer in buffers], *[buffer.offset for buffer in buffers],
-               *[buffer.nbytes for buffer in buffers])  # fmt: skip
+        key = (
+            *[buffer.key for buffer in buffers],
+            *[buffer.offset for buffer in buffers],
+            *[buffer.nbytes for buffer in buffers],
+        )
         found = self._sets.get(key)
         if found is None:
             found = self._sets[key] = self._make(pipeline, buffers)
@@ -161,7 +164,9 @@ class SetDescriptors:
 
     def _add_pool(self, n: int) -> None:
         a = self._api
-        size = a.ffi.new("VkDescriptorPoolSize*", {"type": _STORAGE_BUFFER, "descriptorCount": max(_DESCRIPTORS, n)})
+        size = a.ffi.new(
+            "VkDescriptorPoolSize*", {"type": _STORAGE_BUFFER, "descriptorCount": max(_DESCRIPTORS, n)}
+        )
         info = a.new("VkDescriptorPoolCreateInfo", maxSets=_SETS, poolSizeCount=1, pPoolSizes=size)
         cell = a.ffi.new("VkDescriptorPool*")
         check(a.lib.vkCreateDescriptorPool(self._device, info, a.null, cell), "vkCreateDescriptorPool")

@@ -11,7 +11,9 @@ from typing import Any
 
 from fuelvk.base import env
 from fuelvk.base.errors import DeviceLostError, FuelvkError, ParameterError, UnsupportedError
-from fuelvk.vulkan.commands import CommandPools, Recorder, Recording, Structures
+from fuelvk.vulkan.buffers import Buffer
+from fuelvk.vulkan.command_pools import CommandPools
+from fuelvk.vulkan.commands import Recorder, Recording, Structures
 from fuelvk.vulkan.features import EXTENSIONS, Capabilities, DeviceInfo, enabled_chain, guaranteed_subgroup
 from fuelvk.vulkan.instance import Instance, instance, validation_mode
 from fuelvk.vulkan.loader import Api, check
@@ -21,7 +23,6 @@ from fuelvk.vulkan.memory import (
     HOST_COHERENT,
     HOST_VISIBLE,
     PADDING,
-    Buffer,
     MemoryStatistics,
     Pool,
 )
@@ -30,7 +31,8 @@ from fuelvk.vulkan.queues import Queue
 from fuelvk.vulkan.transfers import InPlace, Staged, Transfers
 
 _LAVAPIPE = 13
-#: Device addresses are 1.4 to 4 times slower than storage buffers on lavapipe before this Mesa, faster from it on.
+#: Device addresses are 1.4 to 4 times slower than storage buffers on lavapipe before this Mesa, faster from
+#: it on.
 _MESA_WITH_FAST_ADDRESSES = 25
 _ERROR_BYTES = 256
 _HEAP_SHARE = 0.8
@@ -57,9 +59,10 @@ def open_device(
 ) -> Device:
     """Opens a device found by ``enumerate_devices``.
 
-    ``addressing`` is "bda" or "ssbo" (default: FUELVK_ADDRESSING, else the faster one), ``validation`` switches the
-    validation layer (default: FUELVK_VALIDATION), ``memory_budget`` limits the bytes reserved on the device (default:
-    FUELVK_MEMORY_BUDGET, else what the driver reports). Raises UnsupportedError for what the device cannot do.
+    ``addressing`` is "bda" or "ssbo" (default: FUELVK_ADDRESSING, else the faster one), ``validation``
+    switches the validation layer (default: FUELVK_VALIDATION), ``memory_budget`` limits the bytes reserved on
+    the device (default: FUELVK_MEMORY_BUDGET, else what the driver reports). Raises UnsupportedError for what
+    the device cannot do.
     """
     wish = addressing or env.get("FUELVK_ADDRESSING")
     mode = default_addressing(info) if wish == "auto" else wish
@@ -72,7 +75,10 @@ def open_device(
 
 
 class Device:
-    """A logical device with its queue, memory and pipelines. Safe to use from several threads; not after a fork."""
+    """A logical device with its queue, memory and pipelines.
+
+    Safe to use from several threads; not after a fork.
+    """
 
     def __init__(self, owner: Instance, info: DeviceInfo, addressing: str, memory_budget: int | None) -> None:
         self.api: Api = owner.api
@@ -85,7 +91,7 @@ class Device:
         physical = owner.physical[info.index]
         self.handle = self._create(physical)
         self.queue = Queue(self.api, self.handle, info.queue_family)
-        self.structures = Structures(self.api)
+        self.structures = Structures(self.api, self.handle, "sync2" in info.features)
         cache = env.cache_dir() / "pipelines"
         self.pipelines = PipelineStore(self.api, self.handle, info, self.debug, addressing, cache)
         self.pools = CommandPools(self)
@@ -119,13 +125,16 @@ class Device:
         """Copies a C-contiguous bytes-like object into a buffer, after all earlier work on it."""
         if self._dead:
             self._refuse()
-        nbytes = data.nbytes if hasattr(data, "nbytes") else len(memoryview(data).cast("B")) if len(data) else 0
+        nbytes = data.nbytes if hasattr(data, "nbytes") else memoryview(data).nbytes
         self._check_range(buffer, offset, nbytes)
         if nbytes:
             self._transfers.write(buffer, data, nbytes, offset)
 
     def read(self, buffer: Buffer, nbytes: int | None = None, offset: int = 0, into: Any = None) -> Any:
-        """Returns a buffer's bytes as a bytearray, or copies them ``into`` a writable object; waits for earlier work."""
+        """Returns a buffer's bytes as a bytearray, or copies them ``into`` a writable object.
+
+        Waits for earlier work.
+        """
         if self._dead:
             self._refuse()
         size = buffer.nbytes - offset if nbytes is None else nbytes
@@ -139,7 +148,6 @@ class Device:
 
     def trim(self) -> int:
         """Waits for the device and gives memory blocks without live buffers back; returns the bytes freed."""
-        self.idle()
         return self.memory.trim()
 
     @property
@@ -162,15 +170,18 @@ class Device:
     ) -> Pipeline:
         """Returns the pipeline of entry point ``entry`` of the module known by ``key``, made on first use.
 
-        ``spirv`` is called when the module is not there yet. ``spec`` are the values of specialization constants 0, 1,
-        ... and ``subgroup`` a width to require (0: any).
+        ``spirv`` is called when the module is not there yet. ``spec`` are the values of specialization
+        constants 0, 1, ... and ``subgroup`` a width to require (0: any).
         """
         if self._dead:
             self._refuse()
         return self.pipelines.pipeline(key, spirv, entry, n_buffers, push_size, spec, subgroup)
 
     def recorder(self, label: str = "", profile: bool = False) -> Recorder:
-        """Returns a recorder, for one thread and one recording; ``profile`` adds timestamps to every dispatch."""
+        """Returns a recorder, for one thread and one recording.
+
+        ``profile`` adds timestamps to every dispatch.
+        """
         if self._dead:
             self._refuse()
         return Recorder(self, label, profile)
@@ -235,7 +246,9 @@ class Device:
     def _create(self, physical: Any) -> Any:
         a, info = self.api, self.info
         chain = enabled_chain(a, info, robust=self.addressing == "ssbo")
-        names = [EXTENSIONS[key] for key in ("push_descriptor", "memory_budget", "coopmat") if key in info.features]
+        names = [
+            EXTENSIONS[key] for key in ("push_descriptor", "memory_budget", "coopmat") if key in info.features
+        ]
         if info.api_version < (1, 3, 0) and "size_control" in info.features:
             names.append(EXTENSIONS["size_control"])
         if "VK_KHR_portability_subset" in info.extensions:
@@ -243,7 +256,10 @@ class Device:
         pointers, cells = a.strings(names)
         priority = a.ffi.new("float*", 1.0)
         queue = a.new(
-            "VkDeviceQueueCreateInfo", queueFamilyIndex=info.queue_family, queueCount=1, pQueuePriorities=priority
+            "VkDeviceQueueCreateInfo",
+            queueFamilyIndex=info.queue_family,
+            queueCount=1,
+            pQueuePriorities=priority,
         )
         create = a.new(
             "VkDeviceCreateInfo",
@@ -289,6 +305,7 @@ class Device:
                 max_buffer=min(info.limits.max_buffer_size, info.limits.max_allocation),
                 alignment=info.limits.storage_alignment,
                 atom_size=info.limits.atom_size,
+                idle=self.idle,
                 hidden=hidden,
             )
 
@@ -329,7 +346,9 @@ class Device:
             subgroup_width=guaranteed_subgroup(info),
             max_invocations=info.limits.max_invocations,
             max_groups=info.limits.max_groups,
-            max_buffer_range=largest if self.addressing == "bda" else min(largest, info.limits.max_storage_range),
+            max_buffer_range=largest
+            if self.addressing == "bda"
+            else min(largest, info.limits.max_storage_range),
             max_shared_memory=info.limits.max_shared_memory,
             unified_memory=self.unified_memory,
             fingerprint=info.fingerprint,
@@ -340,7 +359,9 @@ class Device:
             if buffer.freed:
                 raise ParameterError("the buffer was freed")
             raise ParameterError(
-                "a range outside its buffer", asked=f"{nbytes} bytes at {offset}", allowed=f"{buffer.nbytes} bytes"
+                "a range outside its buffer",
+                asked=f"{nbytes} bytes at {offset}",
+                allowed=f"{buffer.nbytes} bytes",
             )
 
     def _lose(self) -> None:
@@ -352,7 +373,8 @@ class Device:
             raise DeviceLostError(f"{self.info.name} was lost earlier", hint="open a new device")
         if self._dead == "forked":
             raise FuelvkError(
-                f"{self.info.name} was opened in the parent of this process", hint="open a device after the fork"
+                f"{self.info.name} was opened in the parent of this process",
+                hint="open a device after the fork",
             )
         raise ParameterError(f"{self.info.name} is closed", hint="open a new device")
 

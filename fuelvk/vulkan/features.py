@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from fuelvk.base.hashing import digest64
@@ -43,6 +44,7 @@ _FIELDS: tuple[tuple[str, str, str], ...] = (
     ("zero_workgroup_memory", "v13", "shaderZeroInitializeWorkgroupMemory"),
     ("integer_dot", "v13", "shaderIntegerDotProduct"),
     ("maintenance4", "v13", "maintenance4"),
+    ("sync2", "v13", "synchronization2"),
     ("size_control", "size", "subgroupSizeControl"),
     ("full_subgroups", "size", "computeFullSubgroups"),
     ("coopmat", "coopmat", "cooperativeMatrix"),
@@ -156,7 +158,10 @@ class Heap:
 
 @dataclass(frozen=True, slots=True)
 class DeviceInfo:
-    """A Vulkan device as found, before it is opened. Two drivers may share name and version; driver_info differs."""
+    """A Vulkan device as found, before it is opened.
+
+    Two drivers may share name and version; driver_info differs.
+    """
 
     index: int
     name: str
@@ -183,9 +188,16 @@ class DeviceInfo:
     def fingerprint(self) -> str:
         """Sixteen hex digits that change with device, driver, driver build or subgroup width."""
         return _fingerprint(
-            self.vendor_id, self.device_id, self.driver_id, self.driver_version, self.name, self.driver_name,
-            self.driver_info, self.subgroup_size, self.uuid.hex(),
-        )  # fmt: skip
+            self.vendor_id,
+            self.device_id,
+            self.driver_id,
+            self.driver_version,
+            self.name,
+            self.driver_name,
+            self.driver_info,
+            self.subgroup_size,
+            self.uuid.hex(),
+        )
 
     @property
     def memory(self) -> int:
@@ -225,7 +237,10 @@ class Capabilities:
 
 
 def guaranteed_subgroup(info: DeviceInfo) -> int:
-    """Returns the subgroup width kernels may be built for: fixed by the device or one that can be required; else 0."""
+    """Returns the subgroup width kernels may be built for.
+
+    Fixed by the device or one that can be required; else 0.
+    """
     if "subgroup_basic" not in info.features:
         return 0
     fixed = info.min_subgroup == info.max_subgroup
@@ -258,7 +273,7 @@ def describe(api: Api, handle: Any, index: int, disabled: frozenset[str]) -> tup
         chain.append(sizes)
     if has_13 or "VK_KHR_maintenance4" in extensions:
         chain.append(maintenance)
-    for first, second in zip(chain, chain[1:], strict=False):
+    for first, second in pairwise(chain):
         first.pNext = second
     lib.vkGetPhysicalDeviceProperties2(handle, api.new("VkPhysicalDeviceProperties2", pNext=chain[0]))
 
@@ -307,13 +322,18 @@ def _compute_family(api: Api, handle: Any) -> tuple[int, int]:
 
 
 def feature_chain(api: Api, extensions: frozenset[str], has_13: bool) -> dict[str, Any]:
-    """Returns the linked feature structures of a device by their short names; "core" is the head of the chain."""
-    names = ["v11", "v12"] + (["v13"] if has_13 else ["size"] if EXTENSIONS["size_control"] in extensions else [])
+    """Returns the linked feature structures of a device by their short names.
+
+    "core" is the head of the chain.
+    """
+    names = ["v11", "v12"] + (
+        ["v13"] if has_13 else ["size"] if EXTENSIONS["size_control"] in extensions else []
+    )
     if EXTENSIONS["coopmat"] in extensions:
         names.append("coopmat")
     chain = {name: api.new(_STRUCTURES[name]) for name in names}
     parts = list(chain.values())
-    for first, second in zip(parts, parts[1:], strict=False):
+    for first, second in pairwise(parts):
         first.pNext = second
     chain["head"] = api.new("VkPhysicalDeviceFeatures2", pNext=parts[0])
     chain["core"] = chain["head"].features
@@ -327,7 +347,10 @@ def _features(api: Api, handle: Any, extensions: frozenset[str], has_13: bool) -
 
 
 def enabled_chain(api: Api, info: DeviceInfo, robust: bool) -> dict[str, Any]:
-    """Returns the feature structures for device creation: every feature of ``info`` switched on, nothing else."""
+    """Returns the feature structures for device creation.
+
+    Every feature of ``info`` switched on, nothing else.
+    """
     chain = feature_chain(api, info.extensions, info.api_version >= (1, 3, 0))
     for key, structure, name in _FIELDS:
         if structure in chain and key in info.features:
@@ -343,7 +366,9 @@ def _limits(limits: Any, p11: Any, sizes: Any, maintenance: Any, timestamp_bits:
         max_groups=tuple(limits.maxComputeWorkGroupCount),
         max_shared_memory=limits.maxComputeSharedMemorySize,
         max_push_constants=limits.maxPushConstantsSize,
-        max_storage_buffers=min(limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers),
+        max_storage_buffers=min(
+            limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers
+        ),
         max_storage_range=limits.maxStorageBufferRange,
         max_buffer_size=maintenance.maxBufferSize or p11.maxMemoryAllocationSize,
         max_allocation=p11.maxMemoryAllocationSize,
@@ -373,5 +398,6 @@ def _heaps(api: Api, handle: Any) -> tuple[Heap, ...]:
     memory = api.ffi.new("VkPhysicalDeviceMemoryProperties*")
     api.lib.vkGetPhysicalDeviceMemoryProperties(handle, memory)
     return tuple(
-        Heap(memory.memoryHeaps[i].size, bool(memory.memoryHeaps[i].flags & 1)) for i in range(memory.memoryHeapCount)
+        Heap(memory.memoryHeaps[i].size, bool(memory.memoryHeaps[i].flags & 1))
+        for i in range(memory.memoryHeapCount)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from fuelvk.vulkan.memory import Buffer
+from fuelvk.vulkan.buffers import Buffer
 
 
 @functools.cache
@@ -16,8 +16,9 @@ def _written(mask: int) -> tuple[int, ...]:
 class HazardTracker:
     """Tracks read-after-write, write-after-read and write-after-write between barriers.
 
-    A barrier orders everything before it against everything after it, so all that is known is forgotten there. Whole
-    buffers are tracked by their slot, views by their range inside it.
+    A barrier orders everything before it against everything after it, so all that is known is forgotten
+    there. Whole buffers are tracked by their slot, views (whose key is the negative of their slot's) by their
+    range inside it.
     """
 
     __slots__ = ("_ranges", "_read", "_wrote")
@@ -28,11 +29,14 @@ class HazardTracker:
         self._ranges: dict[int, list[tuple[int, int, bool]]] = {}
 
     def access(self, buffers: Sequence[Buffer], writes: int) -> bool:
-        """Notes a command that reads all ``buffers`` and writes those in the mask; True: a barrier must precede it."""
+        """Notes a command that reads all ``buffers`` and writes those in the mask.
+
+        True: a barrier must precede it.
+        """
         keys = [buffer.key for buffer in buffers]
         written = [keys[i] for i in _written(writes)]
         read, wrote = self._read, self._wrote
-        if self._ranges or any([buffer.span for buffer in buffers]):
+        if self._ranges or (keys and min(keys) < 0):
             return self._access_ranges(buffers, writes)
         hazard = not (wrote.isdisjoint(keys) and read.isdisjoint(written))
         if hazard:
@@ -55,14 +59,15 @@ class HazardTracker:
                 if writing:
                     self._wrote.add(buffer.key)
             else:
-                self._ranges.setdefault(buffer.key, []).append((*buffer.span, writing))
+                self._ranges.setdefault(-buffer.key, []).append((*buffer.span, writing))
         return hazard
 
     def _conflicts(self, buffer: Buffer, writing: bool) -> bool:
-        key = buffer.key
+        key = abs(buffer.key)
         if key in self._wrote or (writing and key in self._read):
             return True
         start, end = buffer.span or (0, 1 << 63)
         return any(
-            first < end and start < last and (writing or wrote) for first, last, wrote in self._ranges.get(key, ())
+            first < end and start < last and (writing or wrote)
+            for first, last, wrote in self._ranges.get(key, ())
         )

@@ -31,13 +31,12 @@ class DeviceList:
 class Instance:
     """A VkInstance with its physical devices. ``mode`` is "" (no validation), "core" or "sync"."""
 
-    __slots__ = ("api", "debug", "handle", "mode", "physical", "pid")
+    __slots__ = ("api", "debug", "handle", "mode", "physical")
 
     def __init__(self, mode: str) -> None:
         prepare_driver_environment()
         self.api: Api = api()
         self.mode = mode
-        self.pid = os.getpid()
         self.debug = Debug(raising=bool(mode))
         self.handle = self._create()
         self.physical: list[Any] = list(
@@ -89,17 +88,36 @@ class Instance:
                 problems.append(reason)
             else:
                 devices.append(info)
-        problems += [f"loader: {m.text}" for m in self.debug.messages if m.severity == "error" and not self.mode]
+        problems += [
+            f"loader: {m.text}" for m in self.debug.messages if m.severity == "error" and not self.mode
+        ]
         return DeviceList(tuple(devices), tuple(problems))
 
 
-_lock = threading.Lock()
-_instances: dict[tuple[int, str], Instance] = {}
+class _Instances:
+    """The instances of this process. A forked child starts with none: its parent's belong to the parent."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        self.lock = threading.Lock()
+        self.made: dict[str, Instance] = {}
+
+    def get(self, mode: str) -> Instance:
+        with self.lock:
+            found = self.made.get(mode)
+            if found is None:
+                found = self.made[mode] = Instance(mode)
+            return found
+
+
+_instances = _Instances()
 
 
 def validation_mode(validation: bool | None = None) -> str:
     """Returns "", "core" or "sync" for an argument (None: FUELVK_VALIDATION)."""
-    word = env.get("FUELVK_VALIDATION")
+    word: str = env.get("FUELVK_VALIDATION")
     if validation is None:
         return {"0": "", "1": "sync"}.get(word, word)
     return ("core" if word == "core" else "sync") if validation else ""
@@ -107,31 +125,31 @@ def validation_mode(validation: bool | None = None) -> str:
 
 def instance(mode: str = "") -> Instance:
     """Returns this process's instance for a validation mode; a forked child gets one of its own."""
-    key = (os.getpid(), mode)
-    with _lock:
-        found = _instances.get(key)
-        if found is None:
-            found = _instances[key] = Instance(mode)
-        return found
+    return _instances.get(mode)
 
 
 def enumerate_devices() -> DeviceList:
-    """Returns every usable Vulkan device. Never raises: without loader or driver the list is empty and says why."""
+    """Returns every usable Vulkan device.
+
+    Never raises: without loader or driver the list is empty and says why.
+    """
     try:
         found = instance(validation_mode()).describe()
     except FuelvkError as error:
         return DeviceList((), (str(error),))
     if not found.devices and not found.problems:
-        return DeviceList((), ("the Vulkan loader found no device; install a driver (Debian: mesa-vulkan-drivers)",))
+        return DeviceList(
+            (), ("the Vulkan loader found no device; install a driver (Debian: mesa-vulkan-drivers)",)
+        )
     return found
 
 
 def match_device(devices: tuple[DeviceInfo, ...], spec: str | int | None = None) -> DeviceInfo:
     """Returns the device that ``spec`` names.
 
-    An index (``"vulkan:0"``, ``"0"``, ``0``), a type (``"cpu"``, ``"discrete"``, ``"integrated"``, ``"virtual"``), a
-    case-insensitive pattern or part of name, driver name and driver info; None is the best one. Raises
-    UnknownNameError when nothing matches.
+    An index (``"vulkan:0"``, ``"0"``, ``0``), a type (``"cpu"``, ``"discrete"``, ``"integrated"``,
+    ``"virtual"``), a case-insensitive pattern or part of name, driver name and driver info; None is the best
+    one. Raises UnknownNameError when nothing matches.
     """
     ranked = sorted(devices, key=lambda d: (_PREFERENCE.get(d.type, 3), d.index))
     word = "" if spec is None else str(spec).strip().lower()
@@ -159,11 +177,5 @@ def _matches(pattern: str, text: str) -> bool:
     return pattern in text or fnmatch.fnmatch(text, pattern) or fnmatch.fnmatch(text, f"*{pattern}*")
 
 
-def _forget_parents_instances() -> None:
-    global _lock
-    _lock = threading.Lock()
-    _instances.clear()
-
-
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_parents_instances)
+    os.register_at_fork(after_in_child=_instances.forget)

@@ -1,6 +1,7 @@
 """The Vulkan loader, found on first use; every native call's result turned into a typed error.
 
-The raw cffi layer of the ``vulkan`` package is used, not its wrappers, which cost 2 to 18 microseconds a call.
+The raw cffi layer of the ``vulkan`` package is used, not its wrappers, which cost 2 to 18 microseconds a
+call.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 import functools
 import importlib
 import os
-import threading
 from typing import Any
 
 from fuelvk.base import env
@@ -29,15 +29,27 @@ WHOLE_SIZE = 2**64 - 1
 #: Results of calls, by name, class and what to do next. The numbers are those of the Vulkan specification.
 _RESULTS: dict[int, tuple[str, type[FuelvkError], str | None]] = {
     -1: ("VK_ERROR_OUT_OF_HOST_MEMORY", OutOfDeviceMemoryError, "free host memory"),
-    -2: ("VK_ERROR_OUT_OF_DEVICE_MEMORY", OutOfDeviceMemoryError, "free tensors, or trim the device's memory"),
+    -2: (
+        "VK_ERROR_OUT_OF_DEVICE_MEMORY",
+        OutOfDeviceMemoryError,
+        "free tensors, or trim the device's memory",
+    ),
     -3: ("VK_ERROR_INITIALIZATION_FAILED", UnsupportedError, "check the driver with `vulkaninfo`"),
     -4: ("VK_ERROR_DEVICE_LOST", DeviceLostError, "open a new device"),
     -5: ("VK_ERROR_MEMORY_MAP_FAILED", OutOfDeviceMemoryError, "free host address space"),
     -6: ("VK_ERROR_LAYER_NOT_PRESENT", UnsupportedError, "install the layer"),
     -7: ("VK_ERROR_EXTENSION_NOT_PRESENT", UnsupportedError, None),
     -8: ("VK_ERROR_FEATURE_NOT_PRESENT", UnsupportedError, None),
-    -9: ("VK_ERROR_INCOMPATIBLE_DRIVER", DriverNotFoundError, "install a Vulkan driver (Debian: mesa-vulkan-drivers)"),
-    -10: ("VK_ERROR_TOO_MANY_OBJECTS", OutOfDeviceMemoryError, "close devices or drop buffers that are not needed"),
+    -9: (
+        "VK_ERROR_INCOMPATIBLE_DRIVER",
+        DriverNotFoundError,
+        "install a Vulkan driver (Debian: mesa-vulkan-drivers)",
+    ),
+    -10: (
+        "VK_ERROR_TOO_MANY_OBJECTS",
+        OutOfDeviceMemoryError,
+        "close devices or drop buffers that are not needed",
+    ),
     -12: ("VK_ERROR_FRAGMENTED_POOL", OutOfDeviceMemoryError, None),
     -13: ("VK_ERROR_UNKNOWN", VulkanCallError, None),
     -1000069000: ("VK_ERROR_OUT_OF_POOL_MEMORY", OutOfDeviceMemoryError, None),
@@ -59,7 +71,10 @@ class Api:
         self.null = ffi.NULL
 
     def new(self, name: str, **fields: Any) -> Any:
-        """Returns a new structure with its sType and ``fields`` set. What its pointers refer to must be kept alive."""
+        """Returns a new structure with its sType and ``fields`` set.
+
+        What its pointers refer to must be kept alive.
+        """
         return self.ffi.new(name + "*", {"sType": _structure_type(name), **fields})
 
     def strings(self, values: list[str]) -> tuple[Any, list[Any]]:
@@ -112,31 +127,23 @@ def failure(result: int, call: str, **facts: Any) -> FuelvkError:
     return error(f"{call} failed with {name}", **facts)
 
 
-_lock = threading.Lock()
-_api: Api | None = None
-
-
+@functools.cache
 def api() -> Api:
-    """Returns the loaded Vulkan library; raises DriverNotFoundError when there is none."""
-    return _api if _api is not None else _load()
+    """Returns the Vulkan library, loading it on the first call.
 
-
-def _load() -> Api:
-    global _api
-    with _lock:
-        if _api is None:
-            prepare_driver_environment()
-            try:
-                vk = importlib.import_module("vulkan._vulkan")
-                ffi = importlib.import_module("vulkan._vulkancache").ffi
-            except ImportError as error:
-                raise DriverNotFoundError(
-                    "the Python package 'vulkan' is missing", seen=error, hint="pip install vulkan"
-                ) from error
-            except OSError as error:
-                raise DriverNotFoundError("no Vulkan loader library", seen=error, hint=_LOADER_HINT) from error
-            _api = Api(ffi, vk.lib, vk)
-    return _api
+    Raises DriverNotFoundError when there is none.
+    """
+    prepare_driver_environment()
+    try:
+        vk = importlib.import_module("vulkan._vulkan")
+        ffi = importlib.import_module("vulkan._vulkancache").ffi
+    except ImportError as error:
+        raise DriverNotFoundError(
+            "the Python package 'vulkan' is missing", seen=error, hint="pip install vulkan"
+        ) from error
+    except OSError as error:
+        raise DriverNotFoundError("no Vulkan loader library", seen=error, hint=_LOADER_HINT) from error
+    return Api(ffi, vk.lib, vk)
 
 
 def prepare_driver_environment() -> None:

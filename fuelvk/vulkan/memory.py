@@ -1,22 +1,22 @@
 """Device memory: large blocks, slots of a size class inside them, a budget at the edge.
 
-A slot keeps its place in its block for as long as the block lives, and the lowest free slot of a class is handed out
-first. A steady state that allocates and frees the same sizes therefore sees the same addresses again, so a recording
-made for one run fits the next. Blocks are padded: one driver reads past the end of a buffer that ends at a page.
+A slot keeps its place in its block for as long as the block lives, and the lowest free slot of a class is
+handed out first. A steady state that allocates and frees the same sizes therefore sees the same addresses
+again, so a recording made for one run fits the next. Blocks are padded: one driver reads past the end of a
+buffer that ends at a page.
 """
 
 from __future__ import annotations
 
 import heapq
 import threading
-import weakref
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 
-from fuelvk.base.errors import FuelvkError, OutOfDeviceMemoryError, ParameterError
+from fuelvk.base.errors import FuelvkError, OutOfDeviceMemoryError
+from fuelvk.vulkan.buffers import Block, Buffer, Slot
 from fuelvk.vulkan.loader import Api, check
 
 ALIGNMENT = 256
@@ -32,148 +32,16 @@ DEVICE_LOCAL, HOST_VISIBLE, HOST_COHERENT, HOST_CACHED = 1, 2, 4, 8
 _USAGE = 0x1 | 0x2 | 0x20
 _USAGE_ADDRESS = 0x20000
 
-_numbers = count(1)
-_FREED = object()
-
 
 def size_class(nbytes: int, step: int = ALIGNMENT) -> int:
-    """Returns the slot size for ``nbytes``: a multiple of ``step``, 8 (16 when dedicated) classes to each doubling."""
+    """Returns the slot size for ``nbytes``.
+
+    A multiple of ``step``, 8 (16 when dedicated) classes to each doubling.
+    """
     rounded = max(step, -(-nbytes // step) * step)
     steps = _STEPS if rounded <= DEDICATED else _DEDICATED_STEPS
     grain = max(step, (1 << (rounded - 1).bit_length()) // (2 * steps))
     return -(-rounded // grain) * grain
-
-
-class Block:
-    """One VkBuffer with its memory, mapped for as long as it lives where the host can see it."""
-
-    __slots__ = ("address", "alive", "coherent", "handle", "index", "live", "memory", "pointer", "size", "slots", "used")
-
-    def __init__(self, index: int, size: int, handle: Any, memory: Any, pointer: Any, address: int, coherent: bool):
-        self.index = index
-        self.size = size
-        self.handle = handle
-        self.memory = memory
-        self.pointer = pointer
-        self.address = address
-        self.coherent = coherent
-        self.used = 0
-        self.live = 0
-        self.slots: list[Slot] = []
-        self.alive = True
-
-
-class Use:
-    """The timeline value of the last submission of one recording."""
-
-    __slots__ = ("value",)
-
-    def __init__(self) -> None:
-        self.value = 0
-
-
-class Slot:
-    """A range of a block. ``uses`` has an entry per recording that names it, so that a submission is one store."""
-
-    __slots__ = ("block", "last", "number", "offset", "order", "size", "uses")
-
-    def __init__(self, block: Block, offset: int, size: int) -> None:
-        self.block = block
-        self.offset = offset
-        self.size = size
-        self.number = next(_numbers)
-        self.order = block.index << 48 | offset
-        self.last = 0
-        self.uses: list[Use] = []
-
-    def last_use(self) -> int:
-        """Returns the timeline value after which no submission so far touches this slot."""
-        last = self.last
-        for use in self.uses:
-            if use.value > last:
-                last = use.value
-        return last
-
-    def retire(self, use: Use) -> None:
-        """Forgets a recording's cell, keeping its last value."""
-        if use.value > self.last:
-            self.last = use.value
-        if use in self.uses:
-            self.uses.remove(use)
-
-
-class Buffer:
-    """A range of device memory; goes back to its pool with the last reference or by ``free``.
-
-    ``address`` is its device address (0 without that feature), ``handle`` and ``offset`` its place in a VkBuffer.
-    """
-
-    __slots__ = (
-        "__weakref__", "_pool", "address", "handle", "info", "key", "nbytes", "offset", "parent", "slot", "span", "word",
-    )  # fmt: skip
-
-    def __init__(self, pool: Pool, slot: Slot, nbytes: int, start: int = 0, parent: object = None) -> None:
-        block = slot.block
-        self._pool = pool
-        self.slot = slot
-        self.nbytes = nbytes
-        self.parent = parent
-        self.handle = block.handle
-        self.offset = slot.offset + start
-        self.address = block.address + self.offset if block.address else 0
-        self.word = self.address.to_bytes(8, "little")
-        self.key = slot.number
-        self.span: tuple[int, int] | None = None if parent is None else (start, start + max(nbytes, 1))
-        self.info: Any = None
-
-    def __del__(self) -> None:
-        if getattr(self, "parent", _FREED) is None:
-            self._pool.returned.append(self.slot)
-
-    def __repr__(self) -> str:
-        return f"Buffer({self.nbytes} bytes at block {self.slot.block.index} + {self.offset})"
-
-    @property
-    def last_use(self) -> int:
-        """The timeline value after which the device no longer touches this memory."""
-        return self.slot.last_use()
-
-    @property
-    def freed(self) -> bool:
-        """Whether ``free`` was called."""
-        return self.parent is _FREED
-
-    @property
-    def mapped(self) -> memoryview | None:
-        """The bytes in place, where host and device share coherent memory; else None. Does not wait for the device."""
-        pointer = self.pointer
-        if pointer is None or not self.slot.block.coherent or self._pool.hidden:
-            return None
-        return memoryview(self._pool.api.ffi.buffer(pointer, self.nbytes))
-
-    @property
-    def pointer(self) -> Any:
-        """The host address as a ``char*``, or None when the host cannot see this memory."""
-        base = self.slot.block.pointer
-        return None if base is None else base + self.offset
-
-    def view(self, offset: int, nbytes: int) -> Buffer:
-        """Returns a part of this buffer that keeps it alive; ``offset`` is a multiple of the device's alignment."""
-        start = offset + (self.span[0] if self.span else 0)
-        if offset < 0 or nbytes < 0 or offset + nbytes > self.nbytes or start % self._pool.view_alignment:
-            raise ParameterError(
-                "a view must lie inside its buffer and be aligned",
-                asked=f"{nbytes} bytes at {offset}",
-                allowed=f"up to {self.nbytes} bytes, offsets of {self._pool.view_alignment}",
-            )
-        return Buffer(self._pool, self.slot, nbytes, start, self)
-
-    def free(self) -> None:
-        """Gives the memory back now: to later submissions at once, to the host when the device is done with it."""
-        if self.parent is None:
-            self._pool.returned.append(self.slot)
-        self.parent = _FREED
-        self.word = self.key = self.handle = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +71,7 @@ class Pool:
         max_buffer: int,
         alignment: int,
         atom_size: int,
+        idle: Callable[[], None],
         hidden: bool = False,
     ) -> None:
         self.api = api
@@ -215,10 +84,10 @@ class Pool:
         self.alignment = max(ALIGNMENT, alignment)
         self.view_alignment = max(16, alignment)
         self.atom_size = atom_size
+        self.idle = idle
         self.hidden = hidden
         self.blocks: dict[int, Block] = {}
         self.returned: deque[Slot] = deque()
-        self.on_trim: weakref.WeakSet[Any] = weakref.WeakSet()
         self._hooks: list[Callable[[], None]] = []
         self._free: dict[int, list[tuple[int, Slot]]] = {}
         self._open: Block | None = None
@@ -233,7 +102,10 @@ class Pool:
         return bool(self.flags & HOST_VISIBLE)
 
     def alloc(self, nbytes: int) -> Buffer:
-        """Returns a buffer of ``nbytes``; its contents are whatever was there. Raises OutOfDeviceMemoryError."""
+        """Returns a buffer of ``nbytes``.
+
+        Its contents are whatever was there. Raises OutOfDeviceMemoryError.
+        """
         size = size_class(nbytes, self.alignment)
         with self._lock:
             if self.returned:
@@ -243,8 +115,7 @@ class Pool:
             slot.block.live += 1
             self._live += 1
             self._in_use += size
-            if self._in_use > self._peak:
-                self._peak = self._in_use
+            self._peak = max(self._peak, self._in_use)
         return Buffer(self, slot, nbytes)
 
     def statistics(self) -> MemoryStatistics:
@@ -260,12 +131,13 @@ class Pool:
         self._hooks.append(hook)
 
     def trim(self) -> int:
-        """Gives blocks without live buffers back to the driver; returns how many bytes that freed.
+        """Waits for the device and gives blocks without live buffers back to it.
 
-        The caller makes sure that the device is done with them.
+        Returns how many bytes that freed.
         """
         for hook in self._hooks:
             hook()
+        self.idle()
         with self._lock:
             self._take_back()
             empty = [block for block in self.blocks.values() if not block.live]
@@ -341,7 +213,9 @@ class Pool:
         usage = _USAGE | (_USAGE_ADDRESS if self.addresses else 0)
         handle = a.ffi.new("VkBuffer*")
         check(
-            a.lib.vkCreateBuffer(self.device, a.new("VkBufferCreateInfo", size=size + PADDING, usage=usage), null, handle),
+            a.lib.vkCreateBuffer(
+                self.device, a.new("VkBufferCreateInfo", size=size + PADDING, usage=usage), null, handle
+            ),
             "vkCreateBuffer",
         )
         memory = a.ffi.new("VkDeviceMemory*")
@@ -350,7 +224,10 @@ class Pool:
             a.lib.vkGetBufferMemoryRequirements(self.device, handle[0], needs)
             flags = a.new("VkMemoryAllocateFlagsInfo", flags=2 if self.addresses else 0)
             info = a.new(
-                "VkMemoryAllocateInfo", pNext=flags, allocationSize=needs.size, memoryTypeIndex=self.memory_type
+                "VkMemoryAllocateInfo",
+                pNext=flags,
+                allocationSize=needs.size,
+                memoryTypeIndex=self.memory_type,
             )
             check(a.lib.vkAllocateMemory(self.device, info, null, memory), "vkAllocateMemory")
             check(a.lib.vkBindBufferMemory(self.device, handle[0], memory[0], 0), "vkBindBufferMemory")
@@ -361,7 +238,9 @@ class Pool:
             raise
         address = 0
         if self.addresses:
-            address = a.lib.vkGetBufferDeviceAddress(self.device, a.new("VkBufferDeviceAddressInfo", buffer=handle[0]))
+            address = a.lib.vkGetBufferDeviceAddress(
+                self.device, a.new("VkBufferDeviceAddressInfo", buffer=handle[0])
+            )
         block = Block(
             self._next_index, size, handle[0], memory[0], pointer, address, bool(self.flags & HOST_COHERENT)
         )

@@ -1,7 +1,8 @@
 """SPIR-V as it is loaded: float execution modes are added where the device offers them.
 
-The compilers have no switch for the modes of SPV_KHR_float_controls, and which of them exist is the device's to say,
-so they are written into the module when it is loaded. Layout and numbers follow the SPIR-V specification, 2.3 and 3.
+The compilers have no switch for the modes of SPV_KHR_float_controls, and which of them exist is the device's
+to say, so they are written into the module when it is loaded. Layout and numbers follow the SPIR-V
+specification, 2.3 and 3.
 """
 
 from __future__ import annotations
@@ -51,8 +52,11 @@ class _Layout:
 
 
 def with_float_controls(spirv: bytes, controls: FloatControls) -> bytes:
-    """Returns the module with rounding to nearest even, kept denormals and kept signed zeros, infinities and NaN
-    declared for every entry point and every float width it uses, as far as ``controls`` offers them together."""
+    """Returns the module with float execution modes declared, as far as ``controls`` offers them together.
+
+    Rounding to nearest even, kept denormals, and kept signed zeros, infinities and NaN, for every entry point
+    and every float width the module uses.
+    """
     words = _words(spirv)
     layout = _scan(words)
     wanted = _modes_for(layout.float_widths, controls)
@@ -68,7 +72,9 @@ def with_float_controls(spirv: bytes, controls: FloatControls) -> bytes:
     capabilities = [word for capability in needed for word in (2 << 16 | _OP_CAPABILITY, capability)]
     extension = _extension_words() if _EXTENSION not in layout.extensions and words[1] < _SPIRV_1_4 else []
     declared = [
-        word for entry, mode, width in modes for word in (4 << 16 | _OP_EXECUTION_MODE, entry, mode.mode, width)
+        word
+        for entry, mode, width in modes
+        for word in (4 << 16 | _OP_EXECUTION_MODE, entry, mode.mode, width)
     ]
     cut_1 = layout.capabilities_end
     cut_2 = max(layout.extensions_end, cut_1)
@@ -85,10 +91,14 @@ def float_widths(spirv: bytes) -> frozenset[int]:
 
 def _words(spirv: bytes) -> tuple[int, ...]:
     if len(spirv) % 4 or len(spirv) < 4 * _HEADER_WORDS:
-        raise FormatError("not a SPIR-V module", seen=f"{len(spirv)} bytes", allowed="a multiple of 4, at least 20")
+        raise FormatError(
+            "not a SPIR-V module", seen=f"{len(spirv)} bytes", allowed="a multiple of 4, at least 20"
+        )
     words = struct.unpack(f"<{len(spirv) // 4}I", spirv)
     if words[0] != _MAGIC:
-        raise FormatError("not a SPIR-V module", seen=f"first word {words[0]:#010x}", allowed=f"{_MAGIC:#010x}")
+        raise FormatError(
+            "not a SPIR-V module", seen=f"first word {words[0]:#010x}", allowed=f"{_MAGIC:#010x}"
+        )
     return words
 
 
@@ -141,7 +151,7 @@ def _modes_for(widths: frozenset[int], controls: FloatControls) -> list[tuple[_M
 
 
 def _allowed(widths: frozenset[int], offered: frozenset[int], independence: int) -> frozenset[int]:
-    """Returns the widths of a module that may be given a mode; without independence they all get it or none does."""
+    """Returns the widths that may be given a mode; without independence all of a module's get it or none."""
     if independence == _NONE:
         return widths if widths <= offered else frozenset()
     if independence == _ONLY_32:

@@ -29,7 +29,10 @@ _LARGEST_PUSH = 256
 
 
 class Layout:
-    """A pipeline layout: the push range, and in storage-buffer mode one set of ``n_buffers`` storage buffers."""
+    """A pipeline layout.
+
+    The push range, and in storage-buffer mode one set of ``n_buffers`` storage buffers.
+    """
 
     __slots__ = ("handle", "n_buffers", "set_layout")
 
@@ -44,7 +47,9 @@ class Pipeline:
 
     __slots__ = ("entry", "handle", "key", "layout", "layout_handle", "n_buffers", "push_size")
 
-    def __init__(self, key: str, entry: str, handle: Any, layout: Layout, n_buffers: int, push_size: int) -> None:
+    def __init__(
+        self, key: str, entry: str, handle: Any, layout: Layout, n_buffers: int, push_size: int
+    ) -> None:
         self.key = key
         self.entry = entry
         self.handle = handle
@@ -58,9 +63,14 @@ class Pipeline:
 
 
 class PipelineStore:
-    """Creates and keeps the modules, layouts and pipelines of one device. Safe to use from several threads."""
+    """Creates and keeps the modules, layouts and pipelines of one device.
 
-    def __init__(self, api: Api, device: Any, info: DeviceInfo, debug: Debug, addressing: str, cache: Path | None) -> None:
+    Safe to use from several threads.
+    """
+
+    def __init__(
+        self, api: Api, device: Any, info: DeviceInfo, debug: Debug, addressing: str, cache: Path | None
+    ) -> None:
         self.api = api
         self.device = device
         self.info = info
@@ -162,8 +172,13 @@ class PipelineStore:
                 pBindings=bindings,
             )
             set_layout = a.ffi.new("VkDescriptorSetLayout*")
-            check(a.lib.vkCreateDescriptorSetLayout(self.device, info, a.null, set_layout), "vkCreateDescriptorSetLayout")
-        push = a.ffi.new("VkPushConstantRange*", {"stageFlags": COMPUTE_STAGE, "offset": 0, "size": self.push_limit})
+            check(
+                a.lib.vkCreateDescriptorSetLayout(self.device, info, a.null, set_layout),
+                "vkCreateDescriptorSetLayout",
+            )
+        push = a.ffi.new(
+            "VkPushConstantRange*", {"stageFlags": COMPUTE_STAGE, "offset": 0, "size": self.push_limit}
+        )
         info = a.new(
             "VkPipelineLayoutCreateInfo",
             setLayoutCount=1 if set_layout is not None else 0,
@@ -204,7 +219,9 @@ class PipelineStore:
         subgroup: int,
     ) -> Pipeline:
         if push_size > self.push_limit:
-            raise ParameterError("too many push constants", asked=f"{push_size} bytes", allowed=self.push_limit)
+            raise ParameterError(
+                "too many push constants", asked=f"{push_size} bytes", allowed=self.push_limit
+            )
         a = self.api
         layout = self.layout(n_buffers)
         module = self._module(key, spirv)
@@ -239,7 +256,8 @@ class PipelineStore:
         a = self.api
         data = a.ffi.new("uint32_t[]", [value & 0xFFFFFFFF for value in spec])
         entries = a.ffi.new(
-            "VkSpecializationMapEntry[]", [{"constantID": i, "offset": 4 * i, "size": 4} for i in range(len(spec))]
+            "VkSpecializationMapEntry[]",
+            [{"constantID": i, "offset": 4 * i, "size": 4} for i in range(len(spec))],
         )
         info = a.ffi.new(
             "VkSpecializationInfo*",
@@ -255,9 +273,10 @@ class PipelineStore:
             raise UnsupportedError(
                 "the device cannot be asked for this subgroup width",
                 asked=width,
-                allowed=f"{info.min_subgroup} to {info.max_subgroup}" if "size_control" in info.features
+                allowed=f"{info.min_subgroup} to {info.max_subgroup}"
+                if "size_control" in info.features
                 else f"{info.subgroup_size}, which is not guaranteed",
-            )  # fmt: skip
+            )
         return self.api.new("VkPipelineShaderStageRequiredSubgroupSizeCreateInfo", requiredSubgroupSize=width)
 
     def _create_cache(self, data: bytes) -> Any:

@@ -19,7 +19,9 @@ class Profiler:
 
     def __init__(self, api: Api, device: Any, limits: Limits) -> None:
         if not limits.timestamp_bits:
-            raise UnsupportedError("the device's compute queue has no timestamps", hint="record without profile=True")
+            raise UnsupportedError(
+                "the device's compute queue has no timestamps", hint="record without profile=True"
+            )
         self.api = api
         self.device = device
         self.period = limits.timestamp_period

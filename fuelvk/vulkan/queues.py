@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from fuelvk.vulkan.buffers import Use
 from fuelvk.vulkan.loader import VK_TIMEOUT, Api, check, failure
-from fuelvk.vulkan.memory import Use
 
 #: A wait is cut into pieces of this many nanoseconds, so that Ctrl-C is heard.
 _WAIT_SLICE = 100_000_000
@@ -15,9 +15,6 @@ _DEVICE_LOST = -4
 
 class Queue:
     """One VkQueue. ``value`` is the last value submitted, ``completed`` the last one known to have passed."""
-
-    __slots__ = ("_cell", "_info", "_keep", "_signal", "_submit", "api", "completed", "device", "handle", "label", "lock",
-                 "semaphore", "value")  # fmt: skip
 
     def __init__(self, api: Api, device: Any, family: int) -> None:
         self.api = api
@@ -32,7 +29,9 @@ class Queue:
         kind = api.new("VkSemaphoreTypeCreateInfo", semaphoreType=1, initialValue=0)
         semaphore = api.ffi.new("VkSemaphore*")
         check(
-            api.lib.vkCreateSemaphore(device, api.new("VkSemaphoreCreateInfo", pNext=kind), api.null, semaphore),
+            api.lib.vkCreateSemaphore(
+                device, api.new("VkSemaphoreCreateInfo", pNext=kind), api.null, semaphore
+            ),
             "vkCreateSemaphore",
         )
         self.semaphore = semaphore[0]
@@ -40,7 +39,9 @@ class Queue:
         timeline = api.new(
             "VkTimelineSemaphoreSubmitInfo", signalSemaphoreValueCount=1, pSignalSemaphoreValues=self._signal
         )
-        self._info = api.new("VkSubmitInfo", pNext=timeline, signalSemaphoreCount=1, pSignalSemaphores=semaphore)
+        self._info = api.new(
+            "VkSubmitInfo", pNext=timeline, signalSemaphoreCount=1, pSignalSemaphores=semaphore
+        )
         self._keep = (timeline, semaphore)
         self._submit = api.lib.vkQueueSubmit
         self._cell = threading.local()
@@ -66,8 +67,7 @@ class Queue:
         result = self.api.lib.vkGetSemaphoreCounterValue(self.device, self.semaphore, cell)
         if result:
             raise self._failed(result, "vkGetSemaphoreCounterValue")
-        if cell[0] > self.completed:
-            self.completed = cell[0]
+        self.completed = max(self.completed, cell[0])
         return self.completed
 
     def wait(self, value: int) -> None:
@@ -80,8 +80,7 @@ class Queue:
             pass
         if result:
             raise self._failed(result, "vkWaitSemaphores")
-        if value > self.completed:
-            self.completed = value
+        self.completed = max(self.completed, value)
 
     def _wait_info(self) -> tuple[Any, Any]:
         found = getattr(self._cell, "info", None)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fuelvk.vulkan.memory import Buffer, Pool
+from fuelvk.vulkan.buffers import Buffer
+from fuelvk.vulkan.memory import Pool
 
 if TYPE_CHECKING:
     from fuelvk.vulkan.device import Device
@@ -47,7 +48,10 @@ class InPlace:
 
 
 class Staged:
-    """Copies in pieces through a ring of host-visible buffers. Writes do not wait for the device, reads do."""
+    """Copies in pieces through a ring of host-visible buffers.
+
+    Writes do not wait for the device, reads do.
+    """
 
     def __init__(self, device: Device, upload: Pool, download: Pool) -> None:
         self._device = device
@@ -55,7 +59,10 @@ class Staged:
         self._rings: dict[bool, deque[Buffer]] = {True: deque(), False: deque()}
 
     def write(self, buffer: Buffer, data: Any, nbytes: int, offset: int) -> None:
-        """Copies piece by piece; each piece is submitted at once and needs no wait for earlier uses of the buffer."""
+        """Copies piece by piece.
+
+        Each piece is submitted at once and needs no wait for earlier uses of the buffer.
+        """
         device, ffi = self._device, self._device.api.ffi
         source = ffi.cast("char*", data if isinstance(data, ffi.CData) else ffi.from_buffer(data))
         done = 0
@@ -74,7 +81,9 @@ class Staged:
     def read(self, buffer: Buffer, out: Any, nbytes: int, offset: int) -> None:
         """Copies piece by piece, several pieces under way at a time."""
         device, ffi = self._device, self._device.api.ffi
-        target = ffi.cast("char*", out if isinstance(out, ffi.CData) else ffi.from_buffer(out, require_writable=True))
+        target = ffi.cast(
+            "char*", out if isinstance(out, ffi.CData) else ffi.from_buffer(out, require_writable=True)
+        )
         under_way: deque[tuple[Buffer, int, int]] = deque()
         done = 0
         while done < nbytes or under_way:
