@@ -93,7 +93,7 @@ def _product_work(a: Mapping[str, Any]) -> int:
 
 def _attention_units(a: Mapping[str, Any]) -> int:
     group = a["q_heads"] // a["kv_heads"] if a["kv_heads"] else 0
-    return int(a["batch"] * a["kv_heads"]) * tiles(int(group * a["sq"]), 32)
+    return int(a["batch"] * a["kv_heads"]) * tiles(int(group * a["sq"]), 64)
 
 
 def _attention_work(a: Mapping[str, Any]) -> int:
@@ -148,6 +148,9 @@ _FAMILIES = (
     _Family("movement.c", ("copy",), SIZES,
             "const T *x, T *y, const int64_t *shape, const int64_t *strides, int64_t rank, int64_t offset, "
             "int64_t x_count, int64_t n", _elements, _elements),
+    _Family("strict.c", tuple(f"strict_{f}" for f in ("exp", "rcp", "sqrt", "rsqrt", "tanh", "erf", "gelu_erf")),
+            ("f32", "f64"), _UNARY, _elements, _elements),
+    _Family("strict.c", ("strict_div",), ("f32", "f64"), _BINARY, _elements, _elements),
 )  # fmt: skip
 
 _SINGLES = (

@@ -5,7 +5,7 @@
  * share a packed block are not. */
 #define KEYS 64
 #define PIECE_BLOCKS 16
-#define QUERY_ROWS 32
+#define QUERY_ROWS 64
 
 /* Keys [low, high) that the query at position `at` keeps; every mask here is an interval. Windows below 0 are off. */
 static inline void fv_kept_keys(int64_t at, int64_t k_len, int causal, int64_t window_left, int64_t window_right,

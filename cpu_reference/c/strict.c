@@ -1,0 +1,39 @@
+/* The strict library's inner functions as kernels of their own, for tests and for probing a device against them. */
+#include "common.h"
+
+#define INNER(key, name, F, expression)                                                                          \
+    static int strict_##name##_##key(const F *RESTRICT x, F *RESTRICT y, int64_t n, int64_t begin, int64_t end) \
+    {                                                                                                            \
+        (void)n;                                                                                                 \
+        for (int64_t i = begin; i < end; i++) {                                                                  \
+            const F v = x[i];                                                                                    \
+            y[i] = expression;                                                                                   \
+        }                                                                                                        \
+        return 0;                                                                                                \
+    }
+
+#define INNER_DIV(key, F, divide)                                                                              \
+    static int strict_div_##key(const F *RESTRICT a, const F *RESTRICT b, F *RESTRICT y, int64_t n, int64_t begin, \
+                                       int64_t end)                                                            \
+    {                                                                                                          \
+        (void)n;                                                                                               \
+        for (int64_t i = begin; i < end; i++) y[i] = divide(a[i], b[i]);                                       \
+        return 0;                                                                                              \
+    }
+
+INNER(f32, exp, float, st_exp(v))
+INNER(f32, rcp, float, st_rcp(v))
+INNER(f32, sqrt, float, st_sqrt(v))
+INNER(f32, rsqrt, float, st_rsqrt(v))
+INNER(f32, tanh, float, st_tanh(v))
+INNER(f32, erf, float, st_erf(v))
+INNER(f32, gelu_erf, float, st_gelu_erf(v))
+INNER_DIV(f32, float, st_div)
+INNER(f64, exp, double, st_exp_d(v))
+INNER(f64, rcp, double, st_rcp_d(v))
+INNER(f64, sqrt, double, st_sqrt_d(v))
+INNER(f64, rsqrt, double, st_rsqrt_d(v))
+INNER(f64, tanh, double, st_tanh_d(v))
+INNER(f64, erf, double, st_erf_d(v))
+INNER(f64, gelu_erf, double, st_gelu_erf_d(v))
+INNER_DIV(f64, double, st_div_d)
