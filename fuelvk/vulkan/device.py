@@ -95,6 +95,8 @@ class Device:
         cache = env.cache_dir() / "pipelines"
         self.pipelines = PipelineStore(self.api, self.handle, info, self.debug, addressing, cache)
         self.pools = CommandPools(self)
+        #: For callers that find pipelines by keys of their own; emptied by ``close``.
+        self.shader_pipelines: dict[Any, Pipeline] = {}
         self._choose_memory(physical, memory_budget)
         #: For the caller's use: pipelines under keys that are cheaper to look up than the store's.
         self.shader_pipelines: dict[Any, Pipeline] = {}
@@ -236,6 +238,7 @@ class Device:
     # inside
 
     def _destroy(self) -> None:
+        self.shader_pipelines.clear()
         self.pools.close()
         self.pipelines.close()
         for pool in self._memory_pools:
