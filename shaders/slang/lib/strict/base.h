@@ -62,6 +62,10 @@ FN st_u64 st_mulhi64(st_u64 a, st_u64 b) {
   return r;
 }
 
+/* a where x is negative, else b. The sign bit becomes a mask, which C compilers do not turn into a branch around the
+ * float arithmetic behind a or b, as they do with SEL: a loop around it can be vectorised. */
+FN uint st_where_negative(uint x, uint a, uint b) { uint m = (uint)((int)x >> 31); return (a & m) | (b & ~m); }
+
 /* ---- f32 pieces ---- */
 
 /* x with its low 12 mantissa bits cleared: the product of two such parts is exact, and so is x - st_hi12(x). */

@@ -20,9 +20,9 @@ FN float st_exp(float x) {
   float p = ST_ONE + (d + ((r * r) * q - w));
   uint b = F2U(p) + (F2U(t) << 23);
   uint s = F2U(U2F(b + 0x4a800000u) + U2F(0x4b000000u)) - 0x4b000000u;
-  b = SEL((int)b < 0x00800000, s, b);
-  b = SEL((int)u > 0x42b17217, ST_INF, b);
-  b = SEL((u & 0x7fffffffu) > ST_INF, ST_NAN, b);
+  b = st_where_negative(b - 0x00800000u, s, b);
+  b = SEL((int)b > 0x7f800000, ST_INF, b);
+  b = st_where_negative(ST_INF - (u & 0x7fffffffu), ST_NAN, b);
   return U2F(b);
 }
 
