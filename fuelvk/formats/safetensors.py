@@ -36,7 +36,7 @@ _DTYPES = {
 def load(path: str | Path, names: Iterable[str] | None = None) -> dict[str, Array]:
     """Returns the tensors of a file by name; ``names`` picks some of them.
 
-    BF16 and F8 arrays have the dtypes of ``ml_dtypes``. Raises FormatError when the file is missing, cut short
+    BF16 and F8 arrays have the dtypes of ``ml_dtypes``. Raises FormatError when a file is missing, cut short
     or not safetensors, and when a name asked for is not in it.
     """
     file = Path(path)

@@ -1,0 +1,45 @@
+"""``fuelvk explain OP``."""
+
+from __future__ import annotations
+
+import argparse
+
+import fuelvk as fv
+from fuelvk.cli import _parse
+from fuelvk.cli._output import Result, console, table
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    _parse.add_call_options(parser)
+
+
+def run(options: argparse.Namespace) -> Result:
+    shapes = [_parse.shape(text) for text in options.shape] if options.shape else None
+    found = fv.explain(
+        options.op,
+        shapes=shapes,
+        dtype=options.dtype,
+        device=options.device,
+        tolerance=_parse.tolerance(options.tolerance),
+        **_parse.params(options.param),
+    )
+
+    def show() -> None:
+        console().print(f"{found.subject} on {found.device}, tolerance {found.tolerance}")
+        rows = [
+            (
+                r.verdict,
+                r.impl,
+                " ".join(r.dtypes),
+                r.claim,
+                f"{r.flops:,}",
+                f"{r.bytes_moved:,}",
+                r.revision,
+                r.reason,
+            )
+            for r in found.routes
+        ]
+        headers = ("", "implementation", "dtypes", "claim", "flops", "bytes", "revision", "why")
+        table(headers, rows, right=(4, 5))
+
+    return Result(found.as_dict(), show)
