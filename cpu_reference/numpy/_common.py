@@ -25,7 +25,8 @@ def parameter(value: float, x: Array) -> Any:
 
 
 def is_float(x: Array) -> bool:
-    return DType.of(np.asarray(x)).is_float
+    dtype = np.asarray(x).dtype
+    return dtype == np.longdouble or DType.of(dtype).is_float
 
 
 def unary(exact: Callable[[Array], Array], x: Array) -> Array:

@@ -26,11 +26,11 @@ TILE_EDGES = (1, 7, 63, 64, 65, 127, 1025)
 def normal(rng: Rng, shape: Sequence[int], dtype: DType, *, scale: float = 1.0, shift: float = 0.0) -> Array:
     """Returns random values: normal for floats, small integers of both signs, or bits for BOOL."""
     if dtype is DType.BOOL:
-        return rng.integers(0, 2, shape).astype(np.bool_)
+        return np.asarray(rng.integers(0, 2, shape), np.bool_)
     if dtype.is_integer:
         low = 0 if dtype in (DType.U8, DType.U32) else -100
-        return rng.integers(low, 101, shape).astype(dtype.numpy)
-    return (rng.standard_normal(shape) * scale + shift).astype(dtype.numpy)
+        return np.asarray(rng.integers(low, 101, shape), dtype.numpy)
+    return np.asarray(rng.standard_normal(shape) * scale + shift).astype(dtype.numpy)
 
 
 def positive(rng: Rng, shape: Sequence[int], dtype: DType) -> Array:

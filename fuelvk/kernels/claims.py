@@ -182,8 +182,8 @@ increasing n. Same bytes on a re-run. Left out: a static bound; the state feeds 
 by delta and A."""
 
 SSD_CHUNK_SCAN_CPU_PRECISION = _stable(
-    "The plain recurrence, whatever chunk_size says: F64 state per (batch, head), one step after another, y summed over "
-    "the state in increasing n."
+    "The plain recurrence, whatever chunk_size says: F64 state per (batch, head), one step after another, y summed by "
+    "increasing n of the state."
 )
 """SSD_CHUNK_SCAN on the CPU. Sequential recurrence. F64 state, rounded on store. Time order, then increasing
 n. Same bytes on a re-run, and for every chunk_size. Left out: a static bound."""
