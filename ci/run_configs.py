@@ -47,6 +47,8 @@ def main() -> int:
                 f"{config.name:24} {config.driver:14} {config.share:4.0%} {' '.join(config.tests):26} {told}"
             )
         return 0
+    if not options.full and "-m" not in arguments:
+        arguments = ["-m", "not slow", *arguments]
     results = [run(config, found[config.driver], arguments) for config in rows]
     return report(results)
 
