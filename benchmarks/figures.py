@@ -1,0 +1,74 @@
+"""What is measured, in which unit, and the bar each figure is held against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+Medians = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar for fuelvk's figure: a number, or a multiple of the best peer's figure of the same run."""
+
+    limit: float | None = None
+    times_best_peer: float | None = None
+
+    def value(self, peers: Medians, *, lower: bool) -> float | None:
+        """Returns the bar as a number; None when it needs a peer and none has this figure."""
+        if self.times_best_peer is None:
+            return self.limit
+        if not peers:
+            return None
+        return self.times_best_peer * (min if lower else max)(peers.values())
+
+    def words(self) -> str:
+        return f"{self.limit:g}" if self.times_best_peer is None else f"{self.times_best_peer:g} x best peer"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One row of the report. ``threads0`` rows are taken with lavapipe's worker threads off."""
+
+    name: str
+    unit: str
+    title: str
+    lower: bool = True
+    bar: Bar | None = None
+    subject: str = "fuelvk"
+
+
+FIGURES: tuple[Figure, ...] = (
+    Figure("import_ms", "ms", "import fuelvk, over NumPy's import", bar=Bar(60)),
+    Figure("import_all_ms", "ms", "the same with fv.call loaded"),
+    Figure("device_ms", "ms", "device creation", bar=Bar(60)),
+    Figure("init_ms", "ms", "import and device creation"),
+    Figure("rt_up_us", "us", "1k add, NumPy to NumPy (fv.call)", bar=Bar(times_best_peer=1.5)),
+    Figure("rt_us", "us", "1k add of resident inputs to NumPy"),
+    Figure("record_us", "us", "Python per recorded kernel", bar=Bar(4)),
+    Figure("bind_us", "us", "the same with kernel wrapper and plan"),
+    Figure("replay1000_python_us", "us", "Python per replay of 1,000 kernels", bar=Bar(50)),
+    Figure("replay1000_ms", "ms", "that replay completed, default threads"),
+    Figure(
+        "replay1000_ms",
+        "ms",
+        "that replay completed, driver threads 0",
+        bar=Bar(2),
+        subject="fuelvk-threads0",
+    ),
+    Figure("add16m_gbs", "GB/s", "add of 16M", lower=False, bar=Bar(times_best_peer=2)),
+    Figure("copy_gbs", "GB/s", "device copy of 64 MiB", lower=False),
+    Figure("up_gbs", "GB/s", "64 MiB to the device", lower=False),
+    Figure("down_gbs", "GB/s", "64 MiB from the device", lower=False),
+    Figure("mm1024_gflops", "GFLOP/s", "matmul 1024^3", lower=False, bar=Bar(times_best_peer=4)),
+    Figure("mm_maxrel", "", "its largest relative error"),
+    Figure("softmax_ms", "ms", "softmax 4096x1024", bar=Bar(times_best_peer=0.2)),
+    Figure("rms_norm_ms", "ms", "rms_norm 4096x1024"),
+    Figure("layer_norm_ms", "ms", "layer_norm 4096x1024"),
+    Figure("attention_ms", "ms", "attention 8x512x64, causal"),
+    Figure("embed_per_s", "1/s", "sentences embedded, batch of 32", lower=False),
+    Figure("embed_maxdiff", "", "their largest difference from float64", bar=Bar(2e-6)),
+)
+
+NAMES = tuple(dict.fromkeys(figure.name for figure in FIGURES))

@@ -1,0 +1,218 @@
+"""fuelvk's own figures: ``python -m benchmarks.probe_fuelvk [--quick] [FIGURE...]``; JSON lines on stdout."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.peers import timing
+from benchmarks.peers.timing import emit, median, wants
+
+SENTENCES = Path(__file__).resolve().parent.parent / "ci" / "sentences.txt"
+KERNELS = 1000
+
+
+def main() -> None:
+    """Prints every figure that was asked for."""
+    device = _start()
+    for figures, measure in _GROUPS:
+        if wants(*figures):
+            measure(device)
+
+
+def _start() -> Any:
+    start = time.perf_counter()
+    import fuelvk as fv
+
+    bare = time.perf_counter()
+    fv.call  # noqa: B018  (loads what the public names stand for)
+    loaded = time.perf_counter()
+    device = fv.device()
+    opened = time.perf_counter()
+    emit(version=fv.__version__, device=device.name)
+    emit(
+        import_ms=(bare - start) * 1e3,
+        import_all_ms=(loaded - start) * 1e3,
+        device_ms=(opened - loaded) * 1e3,
+        init_ms=(opened - start) * 1e3,
+    )
+    return device
+
+
+def _resident(array: np.ndarray[Any, Any], device: Any) -> Any:
+    """Returns a Tensor whose elements are on the device."""
+    import fuelvk as fv
+
+    tensor = fv.asarray(array, device=device).realize()
+    tensor._value.node.data.on(device)
+    return tensor
+
+
+def _wait(tensor: Any) -> None:
+    """Returns when the device has computed a tensor; nothing is read back."""
+    realized = tensor.realize()
+    realized._value.node.data.on(realized.device).wait()
+
+
+def _waited(function: Callable[..., Any], device: Any, *inputs: Any) -> Callable[[], None]:
+    """Returns a call that replays the captured function on resident inputs and waits."""
+    import fuelvk as fv
+
+    compiled = fv.compile(function, device=device)
+    return lambda: _wait(compiled(*inputs))
+
+
+def round_trip(device: Any) -> None:
+    import fuelvk as fv
+
+    a, b = timing.small()
+    left, right = _resident(a, device), _resident(b, device)
+    timing.check_sum((left + right).numpy(), a, b)
+    emit(rt_us=median(lambda: (left + right).numpy(), 200) * 1e6)
+    emit(rt_up_us=median(lambda: fv.call("add", a, b), 200) * 1e6)
+
+
+def replay(device: Any) -> None:
+    """1,000 additions that depend on each other, one workgroup each: Python's part, then completion."""
+    import fuelvk as fv
+
+    left, right = (_resident(array, device) for array in timing.small())
+
+    def chain(x: Any, y: Any) -> Any:
+        for _ in range(KERNELS):
+            x = x + y
+        return x
+
+    compiled = fv.compile(chain, device=device)
+    for _ in range(3):
+        _wait(compiled(left, right))
+    calls, totals = [], []
+    for _ in range(20 if timing.QUICK else 100):
+        start = time.perf_counter()
+        result = compiled(left, right)
+        called = time.perf_counter()
+        _wait(result)
+        totals.append(time.perf_counter() - start)
+        calls.append(called - start)
+    emit(replay1000_python_us=statistics.median(calls) * 1e6, replay1000_ms=statistics.median(totals) * 1e3)
+    _recording(device, compiled, left, right)
+
+
+def _recording(device: Any, compiled: Any, left: Any, right: Any) -> None:
+    """The Python cost of recording: of the command recorder alone, and of the whole plan."""
+    from fuelvk.runtime.devices import VulkanDevice
+
+    if not isinstance(device, VulkanDevice):
+        return
+    program = next(iter(compiled._captured.values()))[0]
+
+    def bind() -> None:
+        program.forget_recordings()
+        compiled(left, right)
+
+    emit(bind_us=median(bind, 9) / KERNELS * 1e6)
+    _command_recording(device)
+
+
+def _command_recording(device: Any) -> None:
+    """The command recorder alone, on an addition of three buffers; recorded, not run."""
+    from fuelvk.shaderbuild import load_manifest
+
+    stem, entry = "pointwise/binary", "add_flat"
+    variant = load_manifest().variant(stem, dtype="f32", shape="small", mode=device.vk.caps.addressing)
+    push = variant.entries[entry].push_size
+    pipeline = device.vk.pipeline(f"bench {variant.name}", variant.spirv, entry, 3, push)
+    buffers = [device.vk.alloc(4 * timing.SMALL) for _ in range(3)]
+    params = bytes(push - 8 * len(buffers))
+
+    def record() -> None:
+        recorder = device.vk.recorder("bench")
+        dispatch = recorder.dispatch
+        for _ in range(KERNELS):
+            dispatch(pipeline, (1, 1, 1), buffers, 0b100, params, "bench")
+        recorder.finish()
+
+    emit(record_us=median(record, 9) / KERNELS * 1e6)
+
+
+def bandwidth(device: Any) -> None:
+    import fuelvk as fv
+
+    x, y = timing.big()
+    left, right = _resident(x, device), _resident(y, device)
+    add = _waited(lambda a, b: a + b, device, left, right)
+    emit(add16m_gbs=timing.gbs(12 * timing.BIG, median(add, 9)))
+    copy = _waited(fv.ops.copy, device, left)
+    emit(copy_gbs=timing.gbs(8 * timing.BIG, median(copy, 9)))
+    emit(up_gbs=timing.gbs(4 * timing.BIG, median(lambda: _resident(x, device), 5)))
+    emit(down_gbs=timing.gbs(4 * timing.BIG, median(left._value.node.data.on(device).numpy, 5)))
+
+
+def product(device: Any) -> None:
+    import fuelvk as fv
+
+    p, q = timing.matrices()
+    left, right = _resident(p, device), _resident(q, device)
+    compiled = fv.compile(lambda a, b: a @ b, device=device)
+    emit(mm1024_gflops=timing.gflops(median(lambda: _wait(compiled(left, right)), 5)))
+    emit(**timing.product_quality([compiled(left, right).numpy() for _ in range(3)], p, q))
+
+
+def row_ops(device: Any) -> None:
+    import fuelvk as fv
+
+    table = _resident(timing.rows(), device)
+    ones = _resident(np.ones(timing.COLUMNS, np.float32), device)
+    calls = {
+        "softmax": _waited(fv.ops.softmax_last_dim, device, table),
+        "rms_norm": _waited(fv.ops.rms_norm_last_dim, device, table, ones),
+        "layer_norm": _waited(fv.ops.layer_norm_last_dim, device, table, ones, ones),
+    }
+    timing.each_row_op(calls.get)
+
+
+def attention(device: Any) -> None:
+    import fuelvk as fv
+
+    shape = (1, timing.HEADS, timing.LENGTH, timing.HEAD_SIZE)
+    q, k, v = (_resident(timing.normal(seed, *shape), device) for seed in (5, 6, 16))
+
+    def causal(q: Any, k: Any, v: Any) -> Any:
+        return fv.ops.flash_attn(q, k, v, scale=timing.HEAD_SIZE**-0.5, causal=True)
+
+    emit(attention_ms=median(_waited(causal, device, q, k, v), 5) * 1e3)
+
+
+def embed(device: Any) -> None:
+    from fuelvk.base.errors import FormatError
+    from fuelvk.models.bert import SentenceEncoder
+
+    try:
+        encoder = SentenceEncoder(device=device)
+    except FormatError as error:
+        emit(embed_per_s=f"no model: {error.message}")
+        return
+    lines = SENTENCES.read_text(encoding="utf-8").splitlines()
+    texts = [lines[i % len(lines)] for i in range(32)]
+    emit(embed_per_s=len(texts) / median(lambda: encoder.encode(texts), 9))
+    worst = np.abs(encoder.encode(lines) - encoder.oracle(lines)).max()
+    emit(embed_maxdiff=float(worst))
+
+
+_GROUPS: tuple[tuple[tuple[str, ...], Callable[[Any], None]], ...] = (
+    (("rt_us", "rt_up_us"), round_trip),
+    (("replay1000_python_us", "replay1000_ms", "record_us", "bind_us"), replay),
+    (("add16m_gbs", "copy_gbs", "up_gbs", "down_gbs"), bandwidth),
+    (("mm1024_gflops", "mm_maxrel"), product),
+    (("softmax_ms", "rms_norm_ms", "layer_norm_ms"), row_ops),
+    (("attention_ms",), attention),
+    (("embed_per_s", "embed_maxdiff"), embed),
+)
+
+if __name__ == "__main__":
+    main()
