@@ -55,6 +55,11 @@ def _tiny(dtype: DType) -> float:
     return {DType.F64: 2.0**-1075, DType.F32: 2.0**-150, DType.F16: 2.0**-25, DType.BF16: 2.0**-134}[dtype]
 
 
+def _largest(b: BoundInputs) -> float:
+    """Returns the largest number the accumulator holds: beyond it nothing is claimed."""
+    return float(np.finfo(b.dtype.accumulator.numpy).max)
+
+
 def rounding(b: BoundInputs, error: Array) -> Array:
     """Returns ``error``, made in the accumulator, plus that of the one rounding to a narrower output type."""
     error = np.asarray(error) * SLACK
@@ -77,7 +82,8 @@ def _dot_error(b: BoundInputs, depth: int) -> Array:
     k = left.shape[-1]
     with np.errstate(all="ignore"):
         size = left @ right
-    return np.asarray(gamma(depth, _unit(b)) * size + k * _tiny(b.dtype.accumulator))
+        size = np.where(size > _largest(b), np.inf, size)
+        return np.asarray(gamma(depth, _unit(b)) * size + k * _tiny(b.dtype.accumulator))
 
 
 def dot_product(b: BoundInputs) -> Array:
@@ -123,7 +129,8 @@ def _reduction(b: BoundInputs, *, mean: bool) -> Array:
     size = x.sum(axis=axes, keepdims=bool(b.params.get("keepdims", False)))
     depth = sum_depth(n) + (1 if mean else 0)
     with np.errstate(all="ignore"):
-        error = gamma(depth, _unit(b)) * (size / n if mean and n else size) + _tiny(b.dtype.accumulator)
+        size = np.where(size > _largest(b), np.inf, size / n if mean and n else size)
+        error = gamma(depth, _unit(b)) * size + _tiny(b.dtype.accumulator)
     return rounding(b, error)
 
 
@@ -203,8 +210,10 @@ def _normalised(b: BoundInputs, d: Array, shift: Array, bias: Array | None) -> A
         error = off * weight + tiny
         if bias is not None:
             error = error + u * (y * weight + error + np.abs(_wide(bias)))
-        # A row whose variance and eps are both zero is 0 * inf in every implementation.
-        return np.where(v == 0, np.inf, error)
+        # A row whose variance and eps are both zero is 0 * inf in every implementation; one that holds an infinity
+        # turns its finite elements into zeros.
+        error = np.where(v == 0, np.inf, np.where(np.isposinf(v), 0.0, error))
+        return np.where(np.isfinite(v) & (spread * n > _largest(b)), np.inf, error)
 
 
 # --- attention --------------------------------------------------------------------------------------------------

@@ -13,7 +13,9 @@ from fuelvk.graph.ir import Node, Value, topological
 Array = np.ndarray[Any, Any]
 
 
-def evaluate(outputs: Sequence[Value | None], given: Mapping[Value, Array] | None = None) -> list[Array | None]:
+def evaluate(
+    outputs: Sequence[Value | None], given: Mapping[Value, Array] | None = None
+) -> list[Array | None]:
     """Returns the arrays of ``outputs`` (None stays None); ``given`` replaces the data of leaves."""
     arrays: dict[Value, Array] = dict(given or {})
     wanted = [v for v in outputs if v is not None]

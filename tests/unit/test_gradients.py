@@ -18,7 +18,9 @@ from tests.support.interpret import evaluate
 
 Array = np.ndarray[Any, Any]
 STEP = 1e-5
-DIFFERENCE_ERROR = 2e-6  # of a central difference: step^2 times a third derivative, and rounding over the step
+DIFFERENCE_ERROR = (
+    2e-6  # of a central difference: step^2 times a third derivative, and rounding over the step
+)
 ACCEPTED = (DType.F64, DType.BOOL)
 PROBES = 12
 MOST_ELEMENTS = 4000
@@ -54,14 +56,18 @@ def _cases() -> Iterator[tuple[OpEntry, Sample]]:
                 continue
             if any(part in sample.label for part in NOT_SMOOTH):
                 continue
-            if _no_ties(op.name, np.broadcast_arrays(*floats) if op.name in ("maximum", "minimum") else floats):
+            if _no_ties(
+                op.name, np.broadcast_arrays(*floats) if op.name in ("maximum", "minimum") else floats
+            ):
                 yield op, sample
 
 
 CASES = list(_cases())
 
 
-def _apply(op: OpEntry, arrays: Sequence[Array | None], params: dict[str, Any]) -> tuple[ir.Value, list[ir.Value | None]]:
+def _apply(
+    op: OpEntry, arrays: Sequence[Array | None], params: dict[str, Any]
+) -> tuple[ir.Value, list[ir.Value | None]]:
     bound, converted = op.bind(tuple(arrays), params)
     leaves = [None if a is None else ir.constant(a) for a in bound]
     return ir.apply(op, tuple(leaves), converted)[0], leaves
@@ -83,7 +89,9 @@ def test_against_differences(op: OpEntry, sample: Sample) -> None:
         for pick in picks:
             expected = _difference(output, value, base, seed, int(pick))
             got = float(gradient.reshape(-1)[pick])
-            assert abs(got - expected) <= DIFFERENCE_ERROR * max(1.0, abs(expected), float(np.abs(gradient).max())), (
+            assert abs(got - expected) <= DIFFERENCE_ERROR * max(
+                1.0, abs(expected), float(np.abs(gradient).max())
+            ), (
                 pick,
                 got,
                 expected,

@@ -1,0 +1,169 @@
+"""Precision claims: what each constant says, and that the bounds hold for plain float32 arithmetic."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fuelvk.fused as facade
+from fuelvk.base.dtypes import DType
+from fuelvk.graph import ir
+from fuelvk.graph.registry import builder, default_fused_op_registry, find_op
+from fuelvk.graph.types import FusedOpEntry
+from fuelvk.kernels import bounds, claims
+from fuelvk.kernels.types import Audit, Bound, BoundInputs, PrecisionGuarantee
+from tests.support.interpret import evaluate
+
+CPU = sorted(n for n in facade.__all__ if n.endswith("_CPU_PRECISION"))
+VULKAN = {
+    "VULKAN_BYTE_LEVEL_PRECISION": (0, 0.0, 0.0),
+    "VULKAN_CAST_PRECISION": (0, None, None),
+    "VULKAN_FLOAT_POINTWISE_PRECISION": (1, None, None),
+    "VULKAN_HALF_POINTWISE_PRECISION": (1, None, None),
+    "VULKAN_TRANSCENDENTAL_PRECISION": (4, None, None),
+    "VULKAN_MATMUL_PRECISION": (None, None, None),
+    "VULKAN_MATMUL_TENSORCORE_PRECISION": (None, None, None),
+    "VULKAN_QMATMUL_PRECISION": (None, None, None),
+}
+
+
+@pytest.mark.parametrize("name", CPU)
+def test_cpu_constants_claim_repeatability_only(name: str) -> None:
+    claim: PrecisionGuarantee = getattr(facade, name)
+    assert claim.bit_stable_on_same_hardware
+    assert not claim.has_bound
+    assert claim.audit is Audit.NO_STATIC_BOUND
+
+
+@pytest.mark.parametrize(("name", "numbers"), VULKAN.items())
+def test_vulkan_constants(name: str, numbers: tuple[float | None, ...]) -> None:
+    claim: PrecisionGuarantee = getattr(facade, name)
+    assert claim.bit_stable_on_same_hardware
+    assert (claim.max_ulp, claim.max_relative, claim.max_absolute) == numbers
+
+
+def test_every_note_is_its_own() -> None:
+    notes = [getattr(facade, n).notes for n in (*CPU, *VULKAN)]
+    assert len(CPU) == 16
+    assert len(set(notes)) == 24
+    assert all(len(n) > 40 for n in notes)
+
+
+def test_states_are_told_apart() -> None:
+    assert PrecisionGuarantee.UNAUDITED.audit is Audit.UNAUDITED
+    assert PrecisionGuarantee.none("looked").audit is Audit.NO_STATIC_BOUND
+    assert PrecisionGuarantee.none("looked").notes == "looked"
+    assert PrecisionGuarantee.REFERENCE.max_ulp == 0
+    assert not PrecisionGuarantee.PRIMITIVE_DETERMINISTIC_CPU.has_bound
+
+
+STRICT = sorted(n for n in claims.__all__ if n.startswith("STRICT_"))
+
+
+@pytest.mark.parametrize("name", STRICT)
+def test_strict_claims(name: str) -> None:
+    claim: PrecisionGuarantee = getattr(claims, name)
+    assert claim.canonical
+    assert claim.batch_invariant
+    assert claim.bit_stable_on_same_hardware
+    assert claim.has_bound
+    assert claim.summary().endswith("strict")
+
+
+BOUNDS: dict[str, Bound] = {
+    "softmax_last_dim": bounds.softmax,
+    "fused_linear": bounds.dot_product,
+    "rms_norm_last_dim": bounds.rms_norm,
+    "layer_norm_last_dim": bounds.layer_norm,
+    "flash_attn": bounds.attention,
+    "matmul": bounds.blocked_product,
+    "sum": bounds.tree_sum,
+    "mean": bounds.tree_mean,
+}
+CASES = [
+    (name, dtype, sample)
+    for name in BOUNDS
+    for dtype in (DType.F32, DType.F16, DType.BF16)
+    for op in (find_op(name),)
+    if op is not None and op.sample_inputs is not None
+    for sample in op.sample_inputs(next(r for r in op.dtypes if r[0] is dtype), np.random.default_rng(8))
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "sample"), CASES, ids=[f"{n}-{d.key}-{s.label}" for n, d, s in CASES]
+)
+def test_bound_is_finite_and_wide_enough(name: str, dtype: DType, sample: Any) -> None:
+    """A bound is nowhere NaN where the result is finite, and nothing computed exactly and rounded once breaks it."""
+    op = find_op(name)
+    assert op is not None
+    inputs, params = op.bind(sample.inputs, sample.params)
+    module = importlib.import_module(f"cpu_reference.numpy.{name}")
+    with np.errstate(all="ignore"):
+        reference = np.asarray(module.reference(*inputs, **params))
+        rounded = reference.astype(dtype.numpy).astype(np.float64)
+    wide = tuple(None if x is None else np.asarray(x, dtype=np.float64) for x in inputs)
+    allowed = BOUNDS[name](BoundInputs(wide, params, np.asarray(reference, dtype=np.float64), dtype))
+    finite = np.isfinite(rounded)
+    allowed = np.broadcast_to(allowed, reference.shape)
+    assert not np.isnan(allowed[finite]).any()
+    assert (allowed[finite] >= 0).all()
+    if dtype is not DType.F32:
+        assert (
+            np.abs(rounded[finite] - np.asarray(reference, dtype=np.float64)[finite]) <= allowed[finite]
+        ).all()
+
+
+@pytest.mark.parametrize("cols", [1, 64, 65, 1000])
+def test_bounds_hold_for_naive_float32(cols: int) -> None:
+    """Summing one after another is a deeper order than the canonical one up to 64 columns; any order is within gamma_K."""
+    rng = np.random.default_rng(cols)
+    a, b = (
+        rng.standard_normal((4, cols)).astype(np.float32),
+        rng.standard_normal((cols, 5)).astype(np.float32),
+    )
+    total = np.zeros((4, 5), np.float32)
+    for k in range(cols):
+        total = total + a[:, k : k + 1] * b[k : k + 1]
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    inputs = BoundInputs((a.astype(np.float64), b.astype(np.float64)), {}, exact, DType.F32)
+    error = np.abs(total - exact)
+    assert (error <= bounds.dot_product(inputs)).all()
+    size = np.abs(a.astype(np.float64)) @ np.abs(b.astype(np.float64))
+    assert (bounds.dot_product(inputs) <= 1.02 * cols * 2.0**-24 * size + 1e-40).all()
+
+
+def test_a_bound_catches_a_wrong_order_of_magnitude() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((3, 257))
+    y = np.exp(x - x.max(-1, keepdims=True))
+    y /= y.sum(-1, keepdims=True)
+    allowed = bounds.softmax(BoundInputs((x,), {}, y, DType.F32))
+    assert (allowed < 1e-5 * y.max()).all()
+    assert (allowed > 2.0**-26 * y).all()
+
+
+def _fused() -> list[FusedOpEntry]:
+    return list(default_fused_op_registry())
+
+
+@pytest.mark.parametrize("op", _fused(), ids=lambda e: e.name)
+def test_float32_decomposition_is_near_its_bound(op: FusedOpEntry) -> None:
+    """The decomposition in float32 rounds more often than a kernel; it stays within eight bounds."""
+    assert op.sample_inputs is not None
+    for sample in op.sample_inputs(op.dtypes[0], np.random.default_rng(2)):
+        inputs, params = op.bind(sample.inputs, sample.params)
+        module = importlib.import_module(f"cpu_reference.numpy.{op.name}")
+        with np.errstate(all="ignore"):
+            exact = np.asarray(module.reference(*inputs, **params), dtype=np.float64)
+        values = tuple(None if x is None else ir.constant(x) for x in inputs)
+        got = evaluate(op.decompose(builder(), values, params))[0]
+        assert got is not None
+        wide = tuple(None if x is None else np.asarray(x, dtype=np.float64) for x in inputs)
+        allowed = BOUNDS[op.name](BoundInputs(wide, params, exact, DType.F32))
+        finite = np.isfinite(exact) & np.isfinite(got)
+        error = np.abs(got[finite] - exact[finite])
+        assert (error <= 8 * np.broadcast_to(allowed, exact.shape)[finite]).all(), sample.label
