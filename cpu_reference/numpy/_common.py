@@ -15,7 +15,8 @@ Array = np.ndarray[Any, Any]
 def wide(x: Array) -> Array:
     """Returns ``x`` exactly in the oracle's type: longdouble for F64, float64 for narrower floats."""
     x = np.asarray(x)
-    return x.astype(np.longdouble if x.dtype == np.float64 else np.float64)
+    with np.errstate(invalid="ignore"):  # a NaN of an extension type is no event
+        return x.astype(np.longdouble if x.dtype == np.float64 else np.float64)
 
 
 def parameter(value: float, x: Array) -> Any:
