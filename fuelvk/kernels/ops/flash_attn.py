@@ -1,0 +1,193 @@
+"""FLASH_ATTN kernels."""
+
+from __future__ import annotations
+
+import functools
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cpu_reference import c
+from fuelvk.base.dtypes import FLOATS, DType
+from fuelvk.base.shapes import Layout, elements
+from fuelvk.graph.ops._attention import AttnParams, resolve
+from fuelvk.graph.registry import FusedOps
+from fuelvk.kernels._cpu import c_kernel, numpy_reference
+from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv, vulkan
+from fuelvk.kernels.claims import STRICT_ATTN
+from fuelvk.kernels.costs import cost_attn_cpu, cost_attn_vulkan
+from fuelvk.kernels.types import KernelCaps, Registration, Shapes
+
+if TYPE_CHECKING:
+    from fuelvk.vulkan import Buffer, Capabilities
+
+_CAUSAL, _HAS_SLOPES, _HAS_LENS, _HAS_OFFSET = 1, 2, 4, 8
+_CALL = struct.Struct("<10i8s8s25i")
+_SCALARS = {DType.F32: "<f4x", DType.F64: "<d"}
+_POSITION_LIMIT = 1 << 30
+_INDEX_LIMIT = 1 << 31
+_KEYS, _PIECE = 64, 1024
+_TILE = 8  # query rows of a subgroup
+# Workers of a CPU device share its cores and keep their part of the work buffer in cache; a GPU wants many.
+_WORKERS_CPU, _WORKERS_GPU = 32, 2048
+
+
+def _resolve(inputs: Sequence[Any], layouts: Sequence[Layout | None], params: Mapping[str, Any]) -> AttnParams:
+    shapes = tuple(None if layout is None else layout.shape for layout in layouts[:5])
+    return resolve(shapes, params, has_k_lens=inputs[4] is not None)
+
+
+def _c(dtype: DType) -> Callable[..., None]:
+    name = f"flash_attn_{dtype.key}"
+
+    def kernel(
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        layouts: Sequence[Layout | None],
+        params: Mapping[str, Any],
+        context: Any,
+    ) -> None:
+        p = _resolve(inputs, layouts, params)
+        has_offset = p.causal_offset is not None
+        c.call(
+            name, *inputs, outputs[0], p.B, p.Hq, p.Hkv, p.Sq, p.Sk, p.D, p.scale, p.softcap, p.k_len, int(p.causal),
+            int(has_offset), p.causal_offset if has_offset else 0, _window(p.window_left), _window(p.window_right),
+        )  # fmt: skip
+
+    return kernel
+
+
+def _window(window: int | None) -> int:
+    """Returns a window as kernels take it: -1 is off, and what reaches past every key is the largest."""
+    return -1 if window is None else min(window, _POSITION_LIMIT)
+
+
+
+def _call_words(
+    p: AttnParams, inputs: Sequence[Any], layouts: Sequence[Layout | None], dtype: DType, error_word: int, count: int
+) -> bytes:
+    """Returns the bytes of struct Call in shaders/slang/attention/_call.slang."""
+    flags = _CAUSAL * p.causal + _HAS_SLOPES * (inputs[3] is not None) + _HAS_LENS * (inputs[4] is not None)
+    offset = 0
+    if p.causal_offset is not None:
+        flags += _HAS_OFFSET
+        offset = p.causal_offset
+    q, k, v, slopes, lens, y = (layouts[i] for i in range(6))
+    assert q is not None and k is not None and v is not None and y is not None
+    scalar = _SCALARS[dtype.accumulator]
+    numbers = [struct.pack(scalar, np.float64(n).astype(dtype.accumulator.numpy)) for n in (p.scale, p.softcap)]
+    places = [n for x in (q, k, v, y) for n in (x.offset, *x.strides[:3])]
+    for vector in (slopes, lens):
+        places += [0, 0] if vector is None else [vector.offset, vector.strides[0]]
+    return _CALL.pack(
+        p.Hkv, p.group * p.Sq, p.Sq, p.Sk, p.D, p.k_len, flags, offset, _window(p.window_left),
+        _window(p.window_right), *numbers, *places, error_word, count, q.strides[3], k.strides[3], v.strides[3],
+    )  # fmt: skip
+
+
+def _admits(shapes: Shapes, params: Mapping[str, Any], capabilities: Capabilities) -> str | None:
+    if any(shape is not None and elements(shape) >= _INDEX_LIMIT for shape in shapes):
+        return "an operand has 2^31 elements or more"
+    if abs(params.get("causal_offset") or 0) > _POSITION_LIMIT:
+        return "causal_offset lies beyond 2^30"
+    return None
+
+
+def _vulkan(dtype: DType, rows: ShaderRef, subgroups: ShaderRef | None) -> Callable[..., None]:
+    """Returns the wrapper of the portable kernel, or of the one for subgroups, which leaves odd layouts to the first."""
+
+    def kernel(
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        layouts: Sequence[Layout | None],
+        params: Mapping[str, Any],
+        context: VulkanContext,
+    ) -> None:
+        p = _resolve(inputs, layouts, params)
+        if not p.B * p.Hq * p.Sq * p.D:
+            return
+        if subgroups is not None and _in_pairs(p.D, layouts):
+            _by_subgroups(context, subgroups, p, inputs, outputs[0], layouts, dtype)
+        else:
+            _by_rows(context, rows, p, inputs, outputs[0], layouts, dtype)
+
+    return kernel
+
+
+def _in_pairs(d: int, layouts: Sequence[Layout | None]) -> bool:
+    """True where elements 2i and 2i+1 of every row lie together on an even element of q, k, v and y."""
+    places = [layouts[i] for i in (0, 1, 2, 5)]
+    return d % 2 == 0 and all(
+        x is not None and x.strides[3] == 1 and not any(n % 2 for n in (x.offset, *x.strides[:3])) for x in places
+    )
+
+
+def _by_rows(
+    context: VulkanContext,
+    shader: ShaderRef,
+    p: AttnParams,
+    inputs: Sequence[Any],
+    y: Buffer,
+    layouts: Sequence[Layout | None],
+    dtype: DType,
+) -> None:
+    count = p.B * p.Hq * p.Sq
+    q, k, v, slopes, lens = inputs
+    error, word = context.error_slot
+    call = context.constant(_call_words(p, inputs, layouts, dtype, word, count))
+    grid = context.fold(count)
+    buffers = (q, k, v, slopes or call, lens or call, call, error, y)
+    context.dispatch(shader, grid, buffers, 0b11000000, struct.pack("<I", grid[0]))
+
+
+def _by_subgroups(
+    context: VulkanContext,
+    shader: ShaderRef,
+    p: AttnParams,
+    inputs: Sequence[Any],
+    y: Buffer,
+    layouts: Sequence[Layout | None],
+    dtype: DType,
+) -> None:
+    tile = _TILE if p.group * p.Sq > 1 else 1
+    count = p.B * p.Hkv * -(-p.group * p.Sq // tile)
+    workers = min(count, _WORKERS_CPU if context.caps.device_type == "cpu" else _WORKERS_GPU)
+    span = 2 * context.caps.subgroup_width
+    outputs = -(-p.D // span) * tile * span
+    stride = _KEYS * tile + 3 * tile * span + outputs * (2 if p.Sk > _PIECE else 1)
+    q, k, v, slopes, lens = inputs
+    error, word = context.error_slot
+    call = context.constant(_call_words(p, inputs, layouts, dtype, word, count))
+    work = context.scratch(workers * stride * dtype.accumulator.size)
+    buffers = (q, k, v, slopes or call, lens or call, call, work, error, y)
+    params = struct.pack("<2I", workers, stride)
+    context.dispatch(shader, (workers, 1, 1), buffers, 0b111000000, params, entry=f"attend{tile}")
+
+
+def _rows(dtype: DType) -> tuple[Registration, ...]:
+    dtypes = (dtype, dtype, dtype, DType.F32, DType.U32, dtype)
+    op = FusedOps.FLASH_ATTN
+    rows = spirv("attention/rows", "rows", dtype=dtype)
+    subgroups = spirv("attention/subgroups", "attend8", dtype=dtype)
+    caps = KernelCaps(strided_input=True)
+
+    def on_vulkan(shaders: tuple[ShaderRef, ...], subgroups: ShaderRef | None) -> Registration:
+        return vulkan(
+            op, dtypes, _vulkan(dtype, rows, subgroups), shaders=shaders, precision=STRICT_ATTN, wrapper=__file__,
+            cost=functools.partial(cost_attn_vulkan, dtype=dtype), caps=caps, admits=_admits,
+        )  # fmt: skip
+
+    return (
+        c_kernel(
+            op, dtypes, _c(dtype), functions=(f"flash_attn_{dtype.key}",), cost=cost_attn_cpu, precision=STRICT_ATTN,
+            wrapper=__file__,
+        ),
+        numpy_reference(op, dtypes, cost=cost_attn_cpu),
+        on_vulkan((subgroups, rows), subgroups),
+        on_vulkan((rows,), None),
+    )  # fmt: skip
+
+
+IMPLS = tuple(row for dtype in FLOATS for row in _rows(dtype))
