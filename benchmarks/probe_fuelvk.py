@@ -72,8 +72,12 @@ def round_trip(device: Any) -> None:
 
     a, b = timing.small()
     left, right = _resident(a, device), _resident(b, device)
-    timing.check_sum((left + right).numpy(), a, b)
-    emit(rt_us=median(lambda: (left + right).numpy(), 200) * 1e6)
+
+    def resident() -> Any:
+        return (left + right).numpy()
+
+    timing.check_sum(resident(), a, b)
+    emit(rt_us=median(resident, 200) * 1e6)
     emit(rt_up_us=median(lambda: fv.call("add", a, b), 200) * 1e6)
 
 
