@@ -62,7 +62,7 @@ class Slot:
     ``uses`` has an entry per recording that names it, so that a submission is one store.
     """
 
-    __slots__ = ("block", "last", "number", "offset", "order", "size", "uses")
+    __slots__ = ("alive", "block", "free", "last", "number", "offset", "order", "size", "uses")
 
     def __init__(self, block: Block, offset: int, size: int) -> None:
         self.block = block
@@ -71,6 +71,8 @@ class Slot:
         self.number = next(_numbers)
         self.order = block.index << 48 | offset
         self.last = 0
+        self.free = False
+        self.alive = True
         self.uses: list[Use] = []
 
     def last_use(self) -> int:

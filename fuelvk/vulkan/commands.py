@@ -42,9 +42,9 @@ class Recording:
     __slots__ = (
         "__weakref__",
         "_buffers",
+        "_generation",
         "_slots",
         "array",
-        "blocks",
         "count",
         "device",
         "label",
@@ -69,12 +69,12 @@ class Recording:
         self.use = Use()
         self._slots = {buffer.slot for buffer in buffers}
         self._buffers = buffers if keep else None
-        self.blocks = tuple({slot.block for slot in self._slots})
+        self._generation = device.memory.generation
         for slot in self._slots:
             slot.uses.append(self.use)
 
     def __del__(self) -> None:
-        if not hasattr(self, "blocks"):
+        if not hasattr(self, "_generation"):
             return
         for slot in self._slots:
             slot.retire(self.use)
@@ -85,6 +85,14 @@ class Recording:
     def last_use(self) -> int:
         """The timeline value of the last submission; 0 before the first."""
         return self.use.value
+
+    def check(self) -> None:
+        """Raises ParameterError when memory that the recording names was given back since it was made."""
+        generation = self.device.memory.generation
+        if self._generation != generation:
+            if not all(slot.alive for slot in self._slots):
+                raise ParameterError("the recording names memory that was trimmed", hint="record it again")
+            self._generation = generation
 
     def timings(self) -> list[tuple[str, float]]:
         """Returns (label, nanoseconds) per dispatch of the last run of a profiled recording; waits for it."""
@@ -223,7 +231,8 @@ class Recorder:
             filter(None, (self.label, self._label or (repr(self._bound) if self._bound else "")))
         )
         used = self._count // COMMANDS_PER_BUFFER + 1
-        return Recording(self._device, pool, used, set(self._buffers), label, keep)
+        buffers, self._buffers = set(self._buffers), []
+        return Recording(self._device, pool, used, buffers, label, keep)
 
     def _take_pool(self) -> CommandPool:
         pool, self._pool = self._pool, None

@@ -95,8 +95,6 @@ class Device:
         cache = env.cache_dir() / "pipelines"
         self.pipelines = PipelineStore(self.api, self.handle, info, self.debug, addressing, cache)
         self.pools = CommandPools(self)
-        #: For callers that find pipelines by keys of their own; emptied by ``close``.
-        self.shader_pipelines: dict[Any, Pipeline] = {}
         self._choose_memory(physical, memory_budget)
         #: For the caller's use: pipelines under keys that are cheaper to look up than the store's.
         self.shader_pipelines: dict[Any, Pipeline] = {}
@@ -194,9 +192,7 @@ class Device:
             self._refuse()
         if self.debug.raising:
             self.debug.raise_pending()
-        for block in recording.blocks:
-            if not block.alive:
-                raise ParameterError("the recording names memory that was trimmed", hint="record it again")
+        recording.check()
         try:
             return self.queue.submit(recording.array, recording.count, recording.use, recording.label)
         except DeviceLostError:

@@ -21,6 +21,7 @@ from fuelvk.vulkan.loader import Api, check
 
 ALIGNMENT = 256
 PADDING = 4096
+SMALLEST_BLOCK = 64 << 10
 FIRST_BLOCK = 4 << 20
 LARGEST_BLOCK = 64 << 20
 #: Above this size a buffer gets a block to itself.
@@ -87,12 +88,14 @@ class Pool:
         self.idle = idle
         self.hidden = hidden
         self.blocks: dict[int, Block] = {}
+        #: Moves when slots cease to exist, so that recordings know when to look whether theirs do.
+        self.generation = 0
         self.returned: deque[Slot] = deque()
         self._hooks: list[Callable[[], None]] = []
         self._free: dict[int, list[tuple[int, Slot]]] = {}
         self._open: Block | None = None
         self._next_index = 0
-        self._next_size = FIRST_BLOCK
+        self._next_size = max(SMALLEST_BLOCK, min(FIRST_BLOCK, budget // 16 // ALIGNMENT * ALIGNMENT))
         self._lock = threading.RLock()
         self._in_use = self._peak = self._reserved = self._live = 0
 
@@ -112,6 +115,7 @@ class Pool:
                 self._take_back()
             waiting = self._free.get(size)
             slot = heapq.heappop(waiting)[1] if waiting else self._carve(size, nbytes)
+            slot.free = False
             slot.block.live += 1
             self._live += 1
             self._in_use += size
@@ -159,26 +163,73 @@ class Pool:
             slot = returned.popleft()
             if not slot.block.alive:
                 continue
-            heapq.heappush(self._free.setdefault(slot.size, []), (slot.order, slot))
+            self._offer(slot)
             slot.block.live -= 1
             self._live -= 1
             self._in_use -= slot.size
 
+    def _offer(self, slot: Slot) -> None:
+        slot.free = True
+        heapq.heappush(self._free.setdefault(slot.size, []), (slot.order, slot))
+
     def _carve(self, size: int, nbytes: int) -> Slot:
-        if size > DEDICATED:
-            block = self._grow(size, size, nbytes)
-        else:
-            block_or_none = self._open
-            if block_or_none is None or block_or_none.used + size > block_or_none.size:
-                block_or_none = self._open = self._grow(size, max(self._next_size, size), nbytes)
+        block = self._open
+        if size > DEDICATED or block is None or block.used + size > block.size:
+            block = self._grow(size, size if size > DEDICATED else max(self._next_size, size), nbytes)
+            if block is None:
+                merged = self._merge(size)
+                if merged is None:
+                    raise self._exhausted(nbytes)
+                return merged
+            if size <= DEDICATED:
+                self._open = block
                 self._next_size = min(self._next_size * 2, LARGEST_BLOCK)
-            block = block_or_none
-        slot = Slot(block, block.used, size)
-        block.used += size
+        return self._cut(block, block.used, size)
+
+    def _cut(self, block: Block, offset: int, size: int) -> Slot:
+        slot = Slot(block, offset, size)
+        block.used = max(block.used, offset + size)
         block.slots.append(slot)
         return slot
 
-    def _grow(self, needed: int, wished: int, nbytes: int) -> Block:
+    def _merge(self, size: int) -> Slot | None:
+        """Returns a slot made of free neighbours, the last resort; ``trim`` has waited for the device before."""
+        for block in self.blocks.values():
+            run: list[Slot] = []
+            total = 0
+            for slot in sorted(block.slots, key=lambda slot: slot.offset):
+                if slot.free:
+                    run.append(slot)
+                    total += slot.size
+                    if total >= size:
+                        break
+                else:
+                    run, total = [], 0
+            start = run[0].offset if run else block.used
+            end = start + total
+            if total < size and end == block.used:
+                end = block.size
+            if end - start < size:
+                continue
+            self._forget(run)
+            block.slots = [slot for slot in block.slots if slot.alive]
+            made = self._cut(block, start, size)
+            if end - start > size:
+                self._offer(self._cut(block, start + size, end - start - size))
+            return made
+        return None
+
+    def _forget(self, slots: list[Slot]) -> None:
+        self.generation += 1
+        for slot in slots:
+            slot.alive = False
+            waiting = self._free.get(slot.size, [])
+            if slot.free:
+                waiting.remove((slot.order, slot))
+                heapq.heapify(waiting)
+
+    def _grow(self, needed: int, wished: int, nbytes: int) -> Block | None:
+        """Returns a new block, or None when neither the budget nor the device has room for one."""
         if needed + PADDING > self.max_buffer:
             raise OutOfDeviceMemoryError(
                 "a buffer larger than the device allocates", asked=nbytes, allowed=self.max_buffer - PADDING
@@ -188,7 +239,7 @@ class Pool:
             self.trim()
             room = self.budget - self._reserved
         if needed > room:
-            raise self._exhausted(nbytes)
+            return None
         size = min(wished, room // self.alignment * self.alignment, self.max_buffer - PADDING)
         try:
             return self._create(max(size, needed))
@@ -196,8 +247,8 @@ class Pool:
             self.trim()
         try:
             return self._create(needed)
-        except OutOfDeviceMemoryError as error:
-            raise self._exhausted(nbytes) from error
+        except OutOfDeviceMemoryError:
+            return None
 
     def _exhausted(self, nbytes: int) -> OutOfDeviceMemoryError:
         return OutOfDeviceMemoryError(
@@ -255,12 +306,7 @@ class Pool:
         return self.api.ffi.cast("char*", cell[0])
 
     def _drop(self, block: Block) -> None:
-        for slot in block.slots:
-            waiting = self._free.get(slot.size)
-            entry = (slot.order, slot)
-            if waiting and entry in waiting:
-                waiting.remove(entry)
-                heapq.heapify(waiting)
+        self._forget(block.slots)
         if self._open is block:
             self._open = None
         block.alive = False
