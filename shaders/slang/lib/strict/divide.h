@@ -12,8 +12,9 @@ FN float st_rcp_guess(float m) {
 }
 
 /* a / b, correctly rounded (ties to even, gradual underflow, overflow to infinity; 0/0, inf/inf and NaN give NaN).
- * A float quotient of the mantissas within a few units is turned into an integer; the remainder, exact modulo 2^32,
- * corrects it; one integer rounding at whatever bit the exponent says. */
+ * A float quotient of the mantissas (relative error below 2^-22) is turned into an integer; the remainder, exact modulo
+ * 2^32, corrects it, first by its own float quotient, then in steps of one; one integer rounding at whatever bit the
+ * exponent says. */
 FN float st_div(float a, float b) {
   uint ua = F2U(a); uint ub = F2U(b); uint xa = ua & 0x7fffffffu; uint xb = ub & 0x7fffffffu;
   uint sign = (ua ^ ub) & 0x80000000u;
@@ -21,16 +22,16 @@ FN float st_div(float a, float b) {
   st_split sa = st_unpack(SEL(special, 0x3f800000u, xa)); st_split sb = st_unpack(SEL(special, 0x3f800000u, xb));
   uint ma = F2U(sa.m) - 0x3f000000u; uint mb = F2U(sb.m) - 0x3f000000u;   /* 24-bit mantissas */
   bool less = ma < mb;
-  float qf = sa.m * st_rcp_guess(sb.m) * U2F(SEL(less, 0x4b800000u, 0x4b000000u));
+  float r = st_rcp_guess(sb.m);
+  float qf = sa.m * r * U2F(SEL(less, 0x4b800000u, 0x4b000000u));
   int e = sa.e - sb.e - SEL(less, 1, 0);
-  uint q = (uint)(int)qf;                                    /* near ma * 2^(23 or 24) / mb, in [2^23, 2^24] */
+  uint q = (uint)(int)qf;                                    /* near ma * 2^(23 or 24) / mb, within 8 */
   uint rem = (ma << SEL(less, 24u, 23u)) - q * mb;
+  int k = (int)((float)((int)rem >> 4) * r * U2F(0x36000000u));      /* rem / mb, toward zero */
+  q = q + (uint)k; rem = rem - (uint)k * mb;
   bool low = (int)rem < 0; q = SEL(low, q - 1u, q); rem = SEL(low, rem + mb, rem);
   low = (int)rem < 0; q = SEL(low, q - 1u, q); rem = SEL(low, rem + mb, rem);
-  low = (int)rem < 0; q = SEL(low, q - 1u, q); rem = SEL(low, rem + mb, rem);
   bool high = rem >= mb; q = SEL(high, q + 1u, q); rem = SEL(high, rem - mb, rem);
-  high = rem >= mb; q = SEL(high, q + 1u, q); rem = SEL(high, rem - mb, rem);
-  high = rem >= mb; q = SEL(high, q + 1u, q); rem = SEL(high, rem - mb, rem);
   uint r2 = rem << 1;
   uint w = (q << 2) | SEL(r2 >= mb, 2u, 0u) | SEL(rem != 0u && r2 != mb, 1u, 0u);
   int under = SEL(e < -126, -126 - e, 0);
