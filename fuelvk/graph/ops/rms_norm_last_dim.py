@@ -9,6 +9,7 @@ from fuelvk.graph.ops._norms import (
     EPS,
     LAST,
     built,
+    mean_of,
     norm_errors,
     norm_samples,
     norm_shape,
@@ -16,7 +17,8 @@ from fuelvk.graph.ops._norms import (
     scaled,
     vector_gradient,
 )
-from fuelvk.graph.patterns import Capture, P, Pattern
+from fuelvk.graph.patterns import Capture, Match, P, Pattern
+from fuelvk.graph.patterns import match as find
 from fuelvk.graph.registry import FusedOps
 from fuelvk.graph.types import Arg, Family, FusedOpEntry, Params, Values
 
@@ -27,6 +29,15 @@ def _alternatives() -> tuple[P, ...]:
     weight = Capture("weight")
     cores = tuple(normalised(Capture("x")))
     return (*(P("mul", core, weight) for core in cores), *cores)
+
+
+_plain = built(("weight",))
+
+
+def _build(match: Match) -> tuple[tuple[Value | None, ...], dict[str, object]] | None:
+    """Leaves the rms norm of ``x - mean(x)`` to layer norm, whose id comes later."""
+    x = Capture("x")
+    return None if find(P("sub", x, mean_of(x)), match.values["x"]) is not None else _plain(match)
 
 
 def decompose(g: Builder, inputs: Values, params: Params) -> tuple[Value, ...]:
@@ -61,7 +72,7 @@ OP = FusedOpEntry(
     shape_rule=norm_shape(NAME, ("weight",)),
     dtype_rule=rules.uniform(NAME, ("x", "weight"), FLOATS),
     dtypes=rules.rows(FLOATS, 2),
-    pattern=Pattern(_alternatives(), built(("weight",))),
+    pattern=Pattern(_alternatives(), _build),
     decompose=decompose,
     backward=backward,
     sample_inputs=norm_samples(((True,), (False,))),
