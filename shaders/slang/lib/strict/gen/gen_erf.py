@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fit import Header, chebyshev_fit, mp, mpf, round_to
+from fit import Header, chebyshev_fit, round_to
+from mpmath import mp, mpf
 
 PHI_DEGREE = 10
 """Degree of the six polynomials of the scaled normal tail."""
@@ -30,9 +31,13 @@ def build() -> Header:
     for i, c in enumerate(chebyshev_fit(head, mpf(0), mpf("0.5626"), 6)):
         header.f32(f"ST_ERF_A{i}", c)
     top = header.f32("ST_ERF_TOP", mp.erf(mpf("1.0625")))
-    for i, c in enumerate(chebyshev_fit(lambda t: top - mp.erf(t + mpf("1.0625")), mpf("-0.3125"), mpf("0.3125"), 13)):
+    for i, c in enumerate(
+        chebyshev_fit(lambda t: top - mp.erf(t + mpf("1.0625")), mpf("-0.3125"), mpf("0.3125"), 13)
+    ):
         header.f32(f"ST_ERF_B{i}", c)
-    for i, c in enumerate(chebyshev_fit(lambda t: mp.erfc(t + mpf("2.625")), mpf("-1.25"), mpf("1.3125"), 13)):
+    for i, c in enumerate(
+        chebyshev_fit(lambda t: mp.erfc(t + mpf("2.625")), mpf("-1.25"), mpf("1.3125"), 13)
+    ):
         header.f32(f"ST_ERF_C{i}", c)
     for j, (scale, low, high) in enumerate(segments()):
         middle = mpf(0) if j == 0 else mpf("1.5")

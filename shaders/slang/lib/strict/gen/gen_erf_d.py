@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from fit import Header, chebyshev_fit, mp, mpf, round_to
-
+from fit import Header, chebyshev_fit, round_to
 from gen_erf import scaled_tail
+from mpmath import mp, mpf
 
-CENTRES = (("C", "1.8125", "-0.4375", "0.4375"), ("D", "3", "-0.75", "0.75"), ("E", "4.84375", "-1.09375", "1.09375"))
+CENTRES = (
+    ("C", "1.8125", "-0.4375", "0.4375"),
+    ("D", "3", "-0.75", "0.75"),
+    ("E", "4.84375", "-1.09375", "1.09375"),
+)
 """Name, centre and range of t of the polynomials of erfc."""
 
 

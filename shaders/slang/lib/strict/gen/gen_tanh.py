@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fit import Header, chebyshev_fit, mp, mpf
+from fit import Header, chebyshev_fit
+from mpmath import mp, mpf
 
 
 def build() -> Header:

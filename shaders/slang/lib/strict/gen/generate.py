@@ -13,7 +13,9 @@ NAMES = ("exp", "tanh", "erf", "exp_d", "tanh_d", "erf_d")
 def main() -> int:
     """Write or check every header; 1 when a check finds a difference."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing, fail when a header is not what is generated")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing, fail when a header is not what is generated"
+    )
     check = bool(parser.parse_args().check)
     folder = Path(__file__).resolve().parent
     sys.path.insert(0, str(folder))
