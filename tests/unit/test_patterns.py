@@ -41,7 +41,12 @@ def check(output: Value, expected: list[str]) -> ir.Node:
     assert before is not None
     assert after is not None
     assert (fused.shape, fused.dtype) == (output.shape, output.dtype)
-    np.testing.assert_allclose(after.astype(np.float64), before.astype(np.float64), rtol=2e-2 if output.dtype is DType.F16 else 1e-10, atol=1e-3 if output.dtype is DType.F16 else 1e-12)
+    np.testing.assert_allclose(
+        after.astype(np.float64),
+        before.astype(np.float64),
+        rtol=2e-2 if output.dtype is DType.F16 else 1e-10,
+        atol=1e-3 if output.dtype is DType.F16 else 1e-12,
+    )
     return fused.node
 
 
@@ -153,7 +158,12 @@ def test_an_eps_that_is_no_constant() -> None:
 
 @pytest.mark.parametrize(
     ("a", "b", "bias"),
-    [((2, 3), (3, 4), (4,)), ((2, 3), (3, 4), (1, 4)), ((5, 2, 3), (3, 4), (4,)), ((5, 2, 3), (5, 3, 4), (1, 1, 4))],
+    [
+        ((2, 3), (3, 4), (4,)),
+        ((2, 3), (3, 4), (1, 4)),
+        ((5, 2, 3), (3, 4), (4,)),
+        ((5, 2, 3), (5, 3, 4), (1, 1, 4)),
+    ],
 )
 def test_linear(a: tuple[int, ...], b: tuple[int, ...], bias: tuple[int, ...]) -> None:
     left, right, vector = leaf(*a), leaf(*b), leaf(*bias)
