@@ -11,7 +11,7 @@ def _exact(a: Array, b: Array) -> Array:
     larger = np.maximum(a, b)
     if not is_float(larger):
         return np.asarray(larger)
-    return np.where((a == b) & np.signbit(a), b, larger)
+    return np.where(a == b, np.where(np.signbit(a), b, a), larger)
 
 
 def reference(a: Array, b: Array) -> Array:

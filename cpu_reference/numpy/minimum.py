@@ -11,7 +11,7 @@ def _exact(a: Array, b: Array) -> Array:
     smaller = np.minimum(a, b)
     if not is_float(smaller):
         return np.asarray(smaller)
-    return np.where((a == b) & ~np.signbit(a), b, smaller)
+    return np.where(a == b, np.where(np.signbit(a), a, b), smaller)
 
 
 def reference(a: Array, b: Array) -> Array:
