@@ -51,8 +51,9 @@ def _unit(b: BoundInputs) -> float:
 
 
 def _tiny(dtype: DType) -> float:
-    """Returns half the smallest subnormal: the absolute error of one rounding in the subnormal range."""
-    return {DType.F64: 2.0**-1075, DType.F32: 2.0**-150, DType.F16: 2.0**-25, DType.BF16: 2.0**-134}[dtype]
+    """Returns half the smallest subnormal, the absolute error of one rounding in the subnormal range (F64: all of it,
+    since half of it is no float64)."""
+    return {DType.F64: 2.0**-1074, DType.F32: 2.0**-150, DType.F16: 2.0**-25, DType.BF16: 2.0**-134}[dtype]
 
 
 def _largest(b: BoundInputs) -> float:
