@@ -13,6 +13,8 @@
 
 MAP(exp, float, float, st_exp(x))
 MAP(exp_cr, uint, uint, st_exp_cr(x))
+MAP(exp_cr_f16, uint, uint, st_exp_cr_f16(x))
+MAP(exp_cr_bf16, uint, uint, st_exp_cr_bf16(x))
 MAP(div, float, float, st_div(x, y))
 MAP(rcp, float, float, st_rcp(x))
 MAP(sqrt, float, float, st_sqrt(x))

@@ -211,6 +211,20 @@ def test_exp_cr_at_inputs_near_a_boundary(strict: Map) -> None:
     assert worst_f64(got.astype(np.float64), truth, bits=24, least=-125) <= 0.5
 
 
+def test_exp_of_every_half(strict: Map) -> None:
+    bits = np.arange(65536, dtype=np.uint32)
+    with np.errstate(all="ignore"):
+        half = bits.astype(np.uint16).view(np.float16)
+        want = np.exp(half.astype(np.float64)).astype(np.float16)
+        got = strict("exp_cr_f16", bits, out=np.uint32).astype(np.uint16).view(np.float16)
+        assert np.array_equal(got, want, equal_nan=True)
+        brain = (bits << np.uint32(16)).view(np.float32).astype(np.float64)
+        truth = np.exp(brain)
+    live = ~np.isnan(truth)
+    want = strict("f64_to_bf16", truth, out=np.uint32)
+    assert np.array_equal(strict("exp_cr_bf16", bits, out=np.uint32)[live], want[live])
+
+
 F64: dict[str, tuple[Callable[[Any, Any], Any], float, float, float]] = {
     "exp_d": (lambda m, x: m.exp(x), -746.0, 710.0, 0.95),
     "rsqrt_d": (lambda m, x: 1 / m.sqrt(x), 0.0, 4.0, 0.501),
