@@ -26,9 +26,9 @@ FN float st_tanh(float x) {
   float e = (ST_ONE - p.h) - (p.l + dl * r);
   float r2 = r + r; float s = ST_ONE - r2;
   float large = s + (((ST_ONE - s) - r2) - r2 * e);
-  uint b = F2U(SEL(a < 0x3ecccccdu, small, large));
-  b = SEL(a < 0x39000000u, a, b);
-  b = SEL(a > 0x41180000u, 0x3f800000u, b) | (u & 0x80000000u);
-  return U2F(SEL(a > ST_INF, ST_NAN, b));
+  uint b = st_where_negative(a - 0x3ecccccdu, F2U(small), F2U(large));
+  b = st_where_negative(a - 0x39000000u, a, b);
+  b = st_where_negative(0x41180000u - a, 0x3f800000u, b) | (u & 0x80000000u);
+  return U2F(st_where_negative(ST_INF - a, ST_NAN, b));
 }
 #endif
