@@ -77,11 +77,13 @@ def revision_sources(name: str) -> list[tuple[str, bytes]]:
         if file not in closure:
             closure.add(file)
             waiting += [f for f in sources["includes"][file].split("\n") if f]
-    return [(file, sources["text"][file].encode()) for file in sorted(closure)] + [("flags", " ".join(FLAGS).encode())]
+    return [(file, sources["text"][file].encode()) for file in sorted(closure)] + [
+        ("flags", " ".join(FLAGS).encode())
+    ]
 
 
 def build_digest() -> str:
-    """Returns a digest of all sources, flags and declarations; the compiled module carries the one it was built from."""
+    """Returns a digest of all sources, flags and declarations; a compiled module carries that of its own."""
     state = hashlib.blake2b(digest_size=16)
     parts = [f"{name}\0{text}" for name, text in sorted(_sources()["text"].items())]
     for part in [*parts, " ".join(FLAGS), *(k.declaration for k in KERNELS.values())]:

@@ -25,7 +25,9 @@ FLOATS = ("f32", "f64", "f16", "bf16")
 INTEGERS = ("i64", "i32", "i16", "i8", "u32", "u8")
 SIZES = ("b1", "b2", "b4", "b8")
 PLAIN = (*FLOATS, *INTEGERS, "bool")
-EIGHT_BIT_PAIRS = tuple(pair for half in ("f32", "f16", "bf16") for pair in ((half, "f8e4m3"), ("f8e4m3", half)))
+EIGHT_BIT_PAIRS = tuple(
+    pair for half in ("f32", "f16", "bf16") for pair in ((half, "f8e4m3"), ("f8e4m3", half))
+)
 
 Measure = Callable[[Mapping[str, Any]], int]
 
@@ -118,7 +120,9 @@ _UNARY = "const T *x, T *y, int64_t n"
 _BINARY = "const T *a, const T *b, T *y, int64_t n"
 _COMPARE = "const T *a, const T *b, uint8_t *y, int64_t n"
 _REDUCE = "const T *x, T *y, int64_t rows, int64_t n"
-_PRODUCT = "const int64_t *a_index, const int64_t *b_index, T *y, int64_t batch, int64_t m, int64_t k, int64_t n"
+_PRODUCT = (
+    "const int64_t *a_index, const int64_t *b_index, T *y, int64_t batch, int64_t m, int64_t k, int64_t n"
+)
 _COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 
 _FAMILIES = (
@@ -183,7 +187,9 @@ def _kernels() -> dict[str, Kernel]:
     for source, name, prototype, units, work in _SINGLES:
         rows.append(Kernel(name, source, _arguments(prototype, {}), units, work))
     for source_key, target_key in [(s, t) for s in PLAIN for t in PLAIN] + list(EIGHT_BIT_PAIRS):
-        arguments = _arguments("const S *x, D *y, int64_t n", {"S": STORAGE[source_key], "D": STORAGE[target_key]})
+        arguments = _arguments(
+            "const S *x, D *y, int64_t n", {"S": STORAGE[source_key], "D": STORAGE[target_key]}
+        )
         rows.append(Kernel(f"cast_{source_key}_{target_key}", "cast.c", arguments, _elements, _elements))
     table = {row.name: row for row in rows}
     assert len(table) == len(rows), "two rows give one kernel name"

@@ -6,7 +6,6 @@ one head at a time; results are in the accumulator type, not yet rounded to a st
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,14 +33,14 @@ def maximum(a: Any, b: Any) -> Any:
     return a if a > b else b
 
 
-def row_max(values: Sequence[Any], kind: Any) -> Any:
+def row_max(values: Any, kind: Any) -> Any:
     best = kind(-np.inf)
     for value in values:
         best = maximum(best, value)
     return best
 
 
-def tree_sum(values: Sequence[Any], kind: Any) -> Any:
+def tree_sum(values: Any, kind: Any) -> Any:
     """Returns the sum by 64 partials, element i in partial i mod 64, combined by halves."""
     partials: list[Any] = [None] * 64
     for i, value in enumerate(values):
@@ -54,7 +53,7 @@ def tree_sum(values: Sequence[Any], kind: Any) -> Any:
     return partials[0]
 
 
-def dot(a: Sequence[Any], b: Sequence[Any], kind: Any) -> Any:
+def dot(a: Any, b: Any, kind: Any) -> Any:
     """Returns the product rule: blocks of 64, each summed from 0, added to the total in order."""
     total = kind(0)
     for start in range(0, len(a), 64):

@@ -32,6 +32,7 @@ Large calls are spread over the cores by independent units; the bits do not depe
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import threading
@@ -60,9 +61,6 @@ _NO_MEMORY, _OUT_OF_RANGE = 1, 2
 # Below this much work (about a millisecond's) a second thread costs more than it brings.
 _THREADED_WORK = 1 << 19
 
-_pool: ThreadPoolExecutor | None = None
-_pool_lock = threading.Lock()
-
 
 @cache
 def _load() -> tuple[Any, Any, str]:
@@ -75,7 +73,11 @@ def _load() -> tuple[Any, Any, str]:
     if in_source_tree():
         built = ffi.string(lib.fv_build_digest).decode()
         if built != build_digest():
-            return None, None, "the C kernels were built from other sources; run `python cpu_reference/c/_build.py`"
+            return (
+                None,
+                None,
+                "the C kernels were built from other sources; run `python cpu_reference/c/_build.py`",
+            )
     return ffi, lib, ""
 
 
@@ -113,13 +115,17 @@ def _pointer(ffi: Any, name: str, argument: Argument, value: Any) -> Any:
     if value is None:
         return ffi.NULL
     if not isinstance(value, np.ndarray):
-        raise DTypeError(f"{name}: {argument.name} is an array", seen=type(value).__name__, allowed="ndarray or None")
+        raise DTypeError(
+            f"{name}: {argument.name} is an array", seen=type(value).__name__, allowed="ndarray or None"
+        )
     if argument.itemsize not in (0, value.dtype.itemsize):
         raise DTypeError(
             f"{name}: {argument.name} has another element size", seen=value.dtype, allowed=argument.pointee
         )
     if not value.flags.c_contiguous:
-        raise ShapeError(f"{name}: {argument.name} is not C-contiguous", seen=value.strides, hint="copy it first")
+        raise ShapeError(
+            f"{name}: {argument.name} is not C-contiguous", seen=value.strides, hint="copy it first"
+        )
     if argument.written and not value.flags.writeable:
         raise ParameterError(f"{name}: {argument.name} is written to but read-only")
     return ffi.cast("void *", value.__array_interface__["data"][0])
@@ -132,22 +138,27 @@ def thread_count() -> int:
     return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
 
-def _threads() -> ThreadPoolExecutor:
-    global _pool
-    with _pool_lock:
-        if _pool is None:
-            _pool = ThreadPoolExecutor(thread_count(), thread_name_prefix="fuelvk-cpu")
-        return _pool
+class _Pool:
+    """The threads of large calls, started with the first one; a forked child starts its own."""
+
+    def __init__(self) -> None:
+        self.forget()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.forget)
+
+    def forget(self) -> None:
+        # A lock made before the fork may be held by a thread that the child does not have.
+        self._lock = threading.Lock()
+        self._executor: ThreadPoolExecutor | None = None
+
+    def get(self) -> ThreadPoolExecutor:
+        with self._lock:
+            if self._executor is None:
+                self._executor = ThreadPoolExecutor(thread_count(), thread_name_prefix="fuelvk-cpu")
+            return self._executor
 
 
-def _forget_pool() -> None:
-    """After a fork the threads are gone and the lock may be held by one of them."""
-    global _pool, _pool_lock
-    _pool, _pool_lock = None, threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
+_pool = _Pool()
 
 
 def call(name: str, *args: Any) -> None:
@@ -165,21 +176,27 @@ def call(name: str, *args: Any) -> None:
         raise UnsupportedError(f"C kernel {name} cannot run", seen=why)
     if len(args) != len(kernel.arguments):
         wanted = ", ".join(a.name for a in kernel.arguments)
-        raise ParameterError(f"{name} takes {len(kernel.arguments)} arguments", seen=len(args), allowed=wanted)
+        raise ParameterError(
+            f"{name} takes {len(kernel.arguments)} arguments", seen=len(args), allowed=wanted
+        )
     numbers = {a.name: v for a, v in zip(kernel.arguments, args, strict=True) if a.pointee is None}
     native = [
-        _pointer(ffi, name, a, v) if a.pointee is not None else v for a, v in zip(kernel.arguments, args, strict=True)
+        _pointer(ffi, name, a, v) if a.pointee is not None else v
+        for a, v in zip(kernel.arguments, args, strict=True)
     ]
     function = getattr(lib, name)
     units = kernel.units(numbers)
     parts = min(thread_count(), units) if kernel.work(numbers) >= _THREADED_WORK else 1
     if parts > 1:
         cuts = [units * i // parts for i in range(parts + 1)]
-        pending = [_threads().submit(function, *native, lo, hi) for lo, hi in zip(cuts[1:], cuts[2:], strict=False)]
+        later = itertools.pairwise(cuts[1:])
+        pending = [_pool.get().submit(function, *[*native, low, high]) for low, high in later]
         results = [function(*native, cuts[0], cuts[1])] + [p.result() for p in pending]
     else:
         results = [function(*native, 0, units)]
     if _NO_MEMORY in results:
         raise MemoryError(f"C kernel {name}: no scratch memory")
     if _OUT_OF_RANGE in results:
-        raise IndexOutOfRangeError(f"C kernel {name} met an index, length or view outside its array", asked=numbers)
+        raise IndexOutOfRangeError(
+            f"C kernel {name} met an index, length or view outside its array", asked=numbers
+        )

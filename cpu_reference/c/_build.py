@@ -24,7 +24,9 @@ MODULE = "cpu_reference._ckernels"
 
 def _builder() -> cffi.FFI:
     builder = cffi.FFI()
-    builder.cdef("\n".join(k.declaration for k in KERNELS.values()) + "\nextern const char *const fv_build_digest;")
+    builder.cdef(
+        "\n".join(k.declaration for k in KERNELS.values()) + "\nextern const char *const fv_build_digest;"
+    )
     # One translation unit: the compiler checks every declaration against its definition, and nothing but the
     # module's entry is exported.
     source = "\n".join(f'#include "{name}"' for name in SOURCES)
@@ -45,10 +47,21 @@ write_snapshot()
 
 
 def main() -> None:
-    """Compiles the module and puts it beside the package, replacing an older one in one step."""
+    """Compiles the module and puts it beside the package, replacing an older one in one step.
+
+    One built from the same sources is left alone, unless ``--force`` is given.
+    """
+    package = ROOT / "cpu_reference"
+    digest = build_digest().encode()
+    current = [
+        p for p in package.glob("_ckernels.*") if p.suffix in (".so", ".pyd") and digest in p.read_bytes()
+    ]
+    if current and "--force" not in sys.argv[1:]:
+        print(f"{current[0]} is up to date")
+        return
     with tempfile.TemporaryDirectory() as folder:
         built = Path(ffibuilder.compile(tmpdir=folder))
-        target = ROOT / "cpu_reference" / built.name
+        target = package / built.name
         staged = target.with_name(f".{built.name}.{os.getpid()}")
         staged.write_bytes(built.read_bytes())
         staged.chmod(0o755)

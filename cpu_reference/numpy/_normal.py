@@ -1,8 +1,8 @@
 """The normal distribution function in float64 or longdouble, accurate relatively in both tails.
 
-With z = |x|/sqrt(2): below 1.5 the series erf z = 2/sqrt(pi) exp(-z^2) sum 2^n z^(2n+1) / (1*3*..*(2n+1)), all of
-whose terms are positive; above it the continued fraction erfc z = exp(-z^2)/sqrt(pi) / (z + (1/2)/(z + (2/2)/(z + ...)))
-(Abramowitz and Stegun 7.1.6 and 7.1.14).
+With z = |x|/sqrt(2): below 1.5 the series erf z = 2/sqrt(pi) exp(-z^2) sum 2^n z^(2n+1) / (1*3*..*(2n+1)),
+all of whose terms are positive; above it the continued fraction
+erfc z = exp(-z^2)/sqrt(pi) / (z + (1/2)/(z + (2/2)/(z + (3/2)/(z + ...)))) (Abramowitz and Stegun 7.1.6, 7.1.14).
 """
 
 from __future__ import annotations

@@ -84,7 +84,8 @@ def _stored(x: Array, target: DType) -> Array:
 def _f8_bytes(x: Array) -> Array:
     size = np.where(np.isnan(x), 0, np.abs(x))
     exponent = np.maximum(np.frexp(size)[1] - 1, -6)
-    steps = np.ldexp(size, 3 - exponent).astype(np.uint8)  # 8..15 for normal numbers, below 8 for subnormal ones
+    # 8..15 for normal numbers, below 8 for subnormal ones.
+    steps = np.ldexp(size, 3 - exponent).astype(np.uint8)
     code = np.where(steps >= 8, ((exponent + 7) << 3) + steps - 8, steps)
     return (np.where(np.isnan(x), 0x7F, code) | np.where(np.signbit(x), 0x80, 0)).astype(np.uint8)
 
@@ -97,7 +98,9 @@ def reference(x: Array, *, dtype: Any) -> Array:
             return np.asarray(x != 0)
         if not source.is_float:
             whole = x.astype(np.int64)
-            return _stored(_integers_to_float(whole, target), target) if target.is_float else whole.astype(target.numpy)
+            if target.is_float:
+                return _stored(_integers_to_float(whole, target), target)
+            return whole.astype(target.numpy)
         exact = x.astype(np.float64)
         if target.is_float:
             return _stored(round_to_format(exact, target), target)

@@ -7,7 +7,9 @@ import numpy as np
 from cpu_reference.numpy._common import Array, parameter, wide
 
 
-def kept(rows: int, keys: int, k_len: int, offset: int, causal: bool, left: int | None, right: int | None) -> Array:
+def kept(
+    rows: int, keys: int, k_len: int, offset: int, causal: bool, left: int | None, right: int | None
+) -> Array:
     """Returns the [rows, keys] mask of the keys that each query row keeps; row i stands at i + offset."""
     at, j = np.arange(rows)[:, None] + offset, np.arange(keys)[None, :]
     mask = np.broadcast_to(j < k_len, (rows, keys))

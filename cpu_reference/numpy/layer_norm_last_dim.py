@@ -7,7 +7,9 @@ import numpy as np
 from cpu_reference.numpy._common import Array, parameter, wide
 
 
-def reference(x: Array, weight: Array | None = None, bias: Array | None = None, *, eps: float = 1e-5) -> Array:
+def reference(
+    x: Array, weight: Array | None = None, bias: Array | None = None, *, eps: float = 1e-5
+) -> Array:
     w = wide(x)
     if w.size == 0:
         return w

@@ -33,7 +33,15 @@ def draw(shape: tuple[int, ...], dtype: DType, seed: int) -> Array:
     return np.random.default_rng(seed).standard_normal(shape).astype(dtype.numpy)
 
 
-def attend(q: Array, k: Array, v: Array, slopes: Array | None = None, k_lens: Array | None = None, **p: Any) -> Array:
+def three(
+    queries: tuple[int, ...], keys: tuple[int, ...], dtype: DType = DType.F32
+) -> tuple[Array, Array, Array]:
+    return draw(queries, dtype, 0), draw(keys, dtype, 1), draw(keys, dtype, 2)
+
+
+def attend(
+    q: Array, k: Array, v: Array, slopes: Array | None = None, k_lens: Array | None = None, **p: Any
+) -> Array:
     y = np.empty_like(q)
     offset, left, right = p.get("causal_offset"), p.get("window_left"), p.get("window_right")
     batch, q_heads, sq, d = q.shape
@@ -54,7 +62,13 @@ def by_loops(q: Array, k: Array, v: Array, slopes: Array | None, k_lens: Array |
         length = p.get("k_len", k.shape[2]) if k_lens is None else int(k_lens[b])
         offset = p["causal_offset"] if p.get("causal_offset") is not None else length - q.shape[2]
         mask = flash_attn.kept(
-            q.shape[2], k.shape[2], length, offset, p.get("causal", False), p.get("window_left"), p.get("window_right")
+            q.shape[2],
+            k.shape[2],
+            length,
+            offset,
+            p.get("causal", False),
+            p.get("window_left"),
+            p.get("window_right"),
         )
         for h in range(q.shape[1]):
             for i in range(q.shape[2]):
@@ -69,7 +83,7 @@ def by_loops(q: Array, k: Array, v: Array, slopes: Array | None, k_lens: Array |
 @pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: d.key)
 @pytest.mark.parametrize("option", OPTIONS)
 def test_every_mask_is_canonical_and_close(option: str, dtype: DType) -> None:
-    q, k, v = draw((1, 4, 3, 5), dtype, 0), draw((1, 2, 130, 5), dtype, 1), draw((1, 2, 130, 5), dtype, 2)
+    q, k, v = three((1, 4, 3, 5), (1, 2, 130, 5), dtype)
     params = {"scale": 0.4, **OPTIONS[option]}
     y = attend(q, k, v, **params)
     assert y.tobytes() == by_loops(q, k, v, None, None, **params).tobytes()
@@ -81,9 +95,14 @@ def test_every_mask_is_canonical_and_close(option: str, dtype: DType) -> None:
 
 @pytest.mark.parametrize("dtype", [DType.F32, DType.BF16], ids=lambda d: d.key)
 def test_alibi_and_lengths_per_item(dtype: DType) -> None:
-    q, k, v = draw((3, 2, 2, 70), dtype, 0), draw((3, 1, 66, 70), dtype, 1), draw((3, 1, 66, 70), dtype, 2)
+    q, k, v = three((3, 2, 2, 70), (3, 1, 66, 70), dtype)
     slopes, lengths = np.array([0.25, -0.5], np.float32), np.array([66, 1, 0], np.uint32)
-    for params in ({"scale": 0.1}, {"scale": 0.1, "causal": True}, {"scale": 0.1, "causal": True, "causal_offset": 9}):
+    cases: tuple[dict[str, Any], ...] = (
+        {"scale": 0.1},
+        {"scale": 0.1, "causal": True},
+        {"scale": 0.1, "causal": True, "causal_offset": 9},
+    )
+    for params in cases:
         y = attend(q, k, v, slopes, lengths, **params)
         assert y.tobytes() == by_loops(q, k, v, slopes, lengths, **params).tobytes()
         exact = flash_attn.reference(q, k, v, slopes, lengths, **params)
@@ -93,15 +112,16 @@ def test_alibi_and_lengths_per_item(dtype: DType) -> None:
 
 def test_pieces_combine_in_order() -> None:
     """More than 1024 keys: several pieces, the first ones wholly masked for some rows."""
-    q, k, v = draw((1, 1, 2, 3), DType.F32, 0), draw((1, 1, 2200, 3), DType.F32, 1), draw((1, 1, 2200, 3), DType.F32, 2)
-    for params in ({"scale": 2.0}, {"scale": 2.0, "window_left": 900, "causal": True}):
+    q, k, v = three((1, 1, 2, 3), (1, 1, 2200, 3))
+    cases: tuple[dict[str, Any], ...] = ({"scale": 2.0}, {"scale": 2.0, "window_left": 900, "causal": True})
+    for params in cases:
         y = attend(q, k, v, **params)
         assert y.tobytes() == by_loops(q, k, v, None, None, **params).tobytes()
         assert np.allclose(y, flash_attn.reference(q, k, v, **params), atol=1e-5)
 
 
 def test_masked_keys_take_no_part() -> None:
-    q, k, v = draw((1, 1, 4, 8), DType.F32, 0), draw((1, 1, 150, 8), DType.F32, 1), draw((1, 1, 150, 8), DType.F32, 2)
+    q, k, v = three((1, 1, 4, 8), (1, 1, 150, 8))
     clean = attend(q, k, v, scale=0.3, k_len=70, causal=True)
     for poison in (np.nan, np.inf):
         bad_k, bad_v = k.copy(), v.copy()
@@ -113,7 +133,7 @@ def test_masked_keys_take_no_part() -> None:
 
 
 def test_decode_gives_the_bits_of_prefill(monkeypatch: pytest.MonkeyPatch) -> None:
-    q, k, v = draw((2, 4, 90, 16), DType.F32, 0), draw((2, 2, 90, 16), DType.F32, 1), draw((2, 2, 90, 16), DType.F32, 2)
+    q, k, v = three((2, 4, 90, 16), (2, 2, 90, 16))
     whole = attend(q, k, v, scale=0.25, causal=True)
     for i in (0, 63, 64, 89):
         one = attend(q[:, :, i : i + 1].copy(), k, v, scale=0.25, causal=True, k_len=i + 1)
@@ -148,4 +168,5 @@ def test_bad_lengths_are_refused_and_empty_shapes_work() -> None:
     assert (attend(q, none, none, scale=1.0) == 0).all()
     assert attend(none, k, k, scale=1.0).shape == (1, 1, 0, 4)
     empty_batch = draw((0, 2, 3, 4), DType.F32, 0)
-    assert attend(empty_batch, draw((0, 1, 5, 4), DType.F32, 0), draw((0, 1, 5, 4), DType.F32, 0), scale=1.0).size == 0
+    no_keys = draw((0, 1, 5, 4), DType.F32, 0)
+    assert attend(empty_batch, no_keys, no_keys, scale=1.0).shape == empty_batch.shape

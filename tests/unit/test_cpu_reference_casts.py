@@ -15,8 +15,12 @@ from fuelvk.base.dtypes import CASTABLE, HALVES, DType
 
 Array = np.ndarray[Any, Any]
 
-F8_PAIRS = [(DType.F8E4M3, half) for half in (DType.F32, *HALVES)] + [(half, DType.F8E4M3) for half in (DType.F32, *HALVES)]
-PAIRS = [(source, target) for source in CASTABLE for target in CASTABLE] + F8_PAIRS
+F8_PEERS = (DType.F32, *HALVES)
+PAIRS = [
+    *((source, target) for source in CASTABLE for target in CASTABLE),
+    *((DType.F8E4M3, peer) for peer in F8_PEERS),
+    *((peer, DType.F8E4M3) for peer in F8_PEERS),
+]
 
 _TIES = (
     0.0, 448.0, 463.9, 464.0, 464.1, 480.0, 65504.0, 65519.996, 65520.0, 2.0**31, 2.0**32, 2.0**63, 2.0**64, 127.5,
@@ -34,7 +38,12 @@ def _all_halves() -> Array:
 def _float_inputs(rng: np.random.Generator) -> Array:
     """Every 16-bit number, what lies half way to the next and just beside it, ties of all formats, random."""
     halves = _all_halves()
-    middles = [halves * (1 + 2.0**-9), halves * (1 + 2.0**-12), halves + 2.0**-25, np.nextafter(halves, np.inf)]
+    middles = [
+        halves * (1 + 2.0**-9),
+        halves * (1 + 2.0**-12),
+        halves + 2.0**-25,
+        np.nextafter(halves, np.inf),
+    ]
     scattered = rng.standard_normal(4000) * 2.0 ** rng.integers(-160, 160, 4000)
     ties = np.array(_TIES)
     return np.concatenate([halves, *middles, scattered, ties, -ties])
@@ -81,11 +90,13 @@ def test_c_cast_gives_the_oracles_bytes(source: DType, target: DType) -> None:
 def test_oracle_takes_the_nearest_number(target: DType) -> None:
     """By exact fractions: no number of the format is nearer, and a tie has an even last bit."""
     if target is DType.F32:
-        numbers = np.arange(0x3F800000 - 300, 0x3F800000 + 300, dtype=np.uint32).view(np.float32).astype(np.float64)
+        around_one = np.arange(0x3F800000 - 300, 0x3F800000 + 300, dtype=np.uint32)
+        numbers = around_one.view(np.float32).astype(np.float64)
     else:
         with np.errstate(invalid="ignore"):
-            codes = np.arange(2 ** (8 * target.size), dtype=f"u{target.size}").view(target.numpy).astype(np.float64)
-        numbers = np.unique(codes[np.isfinite(codes)])
+            codes = np.arange(2 ** (8 * target.size), dtype=f"u{target.size}")
+            decoded = codes.view(target.numpy).astype(np.float64)
+        numbers = np.unique(decoded[np.isfinite(decoded)])
     rng = np.random.default_rng(3)
     picks = rng.integers(0, numbers.size - 1, 300)
     low, high = numbers[picks], numbers[picks + 1]
@@ -96,7 +107,8 @@ def test_oracle_takes_the_nearest_number(target: DType) -> None:
     even = [(i - start) % 2 == 0 for i in range(numbers.size)]
     for pick, x, y in zip(picks, inside, got, strict=True):
         exact = fractions.Fraction(x)
-        below, above = exact - fractions.Fraction(numbers[pick]), fractions.Fraction(numbers[pick + 1]) - exact
+        below = exact - fractions.Fraction(numbers[pick])
+        above = fractions.Fraction(numbers[pick + 1]) - exact
         down = even[pick] if below == above else below < above
         assert y == numbers[pick if down else pick + 1]
 

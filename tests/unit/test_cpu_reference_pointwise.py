@@ -161,7 +161,9 @@ def test_where_moves_bytes() -> None:
 def test_normal_distribution_against_mpmath() -> None:
     """The oracle of the oracle: relative error below 2^-56 in longdouble where that has 64 bits, 2^-45 in float64."""
     mpmath = pytest.importorskip("mpmath")
-    points = np.concatenate([np.linspace(-38.4, 9, 150), [-2.2, -2.1213, -2.12, -1e-3, -1e-18, 1e-9, 2.1213, 30.0]])
+    points = np.concatenate(
+        [np.linspace(-38.4, 9, 150), [-2.2, -2.1213, -2.12, -1e-3, -1e-18, 1e-9, 2.1213, 30.0]]
+    )
     with mpmath.workdps(50):
         truth = [mpmath.erfc(-mpmath.mpf(float(x)) / mpmath.sqrt(2)) / 2 for x in points]
         for kind, bits in ((np.longdouble, 56), (np.float64, 45)):

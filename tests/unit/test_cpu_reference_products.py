@@ -46,7 +46,9 @@ def test_linear_is_canonical_and_within_the_theorem(shape: tuple[int, int, int],
         exact = oracle("fused_linear")(a, b, vector)
         # A product, at most 63 + k/64 additions and the bias: |err| <= gamma * sum |a||b|.
         steps = min(k, 64) + k // 64 + 2
-        size = np.abs(a.astype(np.float64)) @ np.abs(b.astype(np.float64)) + (0 if vector is None else np.abs(exact))
+        size = np.abs(a.astype(np.float64)) @ np.abs(b.astype(np.float64)) + (
+            0 if vector is None else np.abs(exact)
+        )
         u = dtype.accumulator.unit_roundoff
         allowed = steps * u / (1 - steps * u) * size + dtype.unit_roundoff * np.abs(exact)
         assert (np.abs(y.astype(exact.dtype) - exact) <= allowed).all()
@@ -68,7 +70,9 @@ def test_batches_broadcast() -> None:
 
 def test_empty_products() -> None:
     bias = draw((3,), DType.F32)
-    assert np.array_equal(linear(draw((2, 0), DType.F32), draw((0, 3), DType.F32), bias), np.stack([bias, bias]))
+    assert np.array_equal(
+        linear(draw((2, 0), DType.F32), draw((0, 3), DType.F32), bias), np.stack([bias, bias])
+    )
     assert (linear(draw((2, 0), DType.F32), draw((0, 3), DType.F32), None) == 0).all()
     assert linear(draw((0, 4), DType.F32), draw((4, 3), DType.F32), None).shape == (0, 3)
     assert linear(draw((2, 4), DType.F32), draw((4, 0), DType.F32), None).shape == (2, 0)

@@ -44,7 +44,9 @@ def softmax(x: Array) -> Array:
 def norm(kind: str, x: Array, weight: Array | None, bias: Array | None, eps: float = 1e-5) -> Array:
     y = np.empty_like(x)
     vectors = (weight,) if kind == "rms_norm" else (weight, bias)
-    ckernels.call(f"{kind}_last_dim_{DType.of(x).key}", x, *vectors, y, x.size // x.shape[-1], x.shape[-1], eps)
+    ckernels.call(
+        f"{kind}_last_dim_{DType.of(x).key}", x, *vectors, y, x.size // x.shape[-1], x.shape[-1], eps
+    )
     return y
 
 
