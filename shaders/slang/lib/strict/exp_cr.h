@@ -19,6 +19,9 @@ FN uint st_pick8(uint j, uint w0, uint w1, uint w2, uint w3, uint w4, uint w5, u
   bool j1 = (j & 1u) != 0u; bool j2 = (j & 2u) != 0u;
   return SEL((j & 4u) != 0u, SEL(j2, SEL(j1, w7, w6), SEL(j1, w5, w4)), SEL(j2, SEL(j1, w3, w2), SEL(j1, w1, w0)));
 }
+#define ST_ECR_PICK(name, end)                                                                                 \
+  st_pick8(j, ST_ECR_##name##0##end, ST_ECR_##name##1##end, ST_ECR_##name##2##end, ST_ECR_##name##3##end,      \
+           ST_ECR_##name##4##end, ST_ECR_##name##5##end, ST_ECR_##name##6##end, ST_ECR_##name##7##end)
 #define ST_ECR_STEP(k) y = st_add64(st_mulhi64(y, r), st_mk64(ST_ECR_Q##k##H, ST_ECR_Q##k##L))
 
 /* exp in 64-bit fixed point, for 2^-25 < |x| < 104.5; k = nearest integer to 8 x / ln 2 (one off is harmless).
@@ -39,15 +42,15 @@ FN uint st_exp_cr_fixed(uint ux, int k) {
   ST_ECR_STEP(11); ST_ECR_STEP(10); ST_ECR_STEP(9); ST_ECR_STEP(8); ST_ECR_STEP(7); ST_ECR_STEP(6);
   ST_ECR_STEP(5); ST_ECR_STEP(4); ST_ECR_STEP(3); ST_ECR_STEP(2); ST_ECR_STEP(1); ST_ECR_STEP(0);
   uint j = (uint)kk & 7u; int n = kk >> 3;
-  uint th = st_pick8(j, ST_ECR_QT0H, ST_ECR_QT1H, ST_ECR_QT2H, ST_ECR_QT3H, ST_ECR_QT4H, ST_ECR_QT5H, ST_ECR_QT6H, ST_ECR_QT7H);
-  uint tl = st_pick8(j, ST_ECR_QT0L, ST_ECR_QT1L, ST_ECR_QT2L, ST_ECR_QT3L, ST_ECR_QT4L, ST_ECR_QT5L, ST_ECR_QT6L, ST_ECR_QT7L);
+  uint th = ST_ECR_PICK(QT, H);
+  uint tl = ST_ECR_PICK(QT, L);
   st_u64 m = st_mulhi64(y, st_mk64(th, tl));
   int e = n + 1;
   if ((m.h >> 31) == 0u) { m.h = (m.h << 1) | (m.l >> 31); m.l = m.l << 1; e = n; }
   return st_round_fixed(m, e);
 }
 
-/* exp, bits in and bits out, correctly rounded for all 2^32 inputs.
+/* exp, bits in and bits out, correctly rounded for all 2^32 inputs (all tried).
  * Fast path: k = round(8x/ln2), x - k ln2/8 = rh + rl exactly enough, 2^(j/8) (1 + r + r^2/2 + r^3 Q(r)) as
  * hi + lo with an error below ST_ECR_EPS; when hi + (lo +- eps) agree that is the answer, otherwise (0.05 % of
  * inputs, and all that may be subnormal) the fixed-point path decides. */
@@ -67,8 +70,8 @@ FN uint st_exp_cr(uint ux) {
   float ph = rh + s0; float pe = (rh - ph) + s0;
   float pl = pe + (a * b + (rl + (rl * ph + (b * b * ST_HALF + q))));
   uint j = (uint)k & 7u; int n = k >> 3;
-  float Th = U2F(st_pick8(j, ST_ECR_TH0, ST_ECR_TH1, ST_ECR_TH2, ST_ECR_TH3, ST_ECR_TH4, ST_ECR_TH5, ST_ECR_TH6, ST_ECR_TH7));
-  float Tl = U2F(st_pick8(j, ST_ECR_TL0, ST_ECR_TL1, ST_ECR_TL2, ST_ECR_TL3, ST_ECR_TL4, ST_ECR_TL5, ST_ECR_TL6, ST_ECR_TL7));
+  float Th = U2F(ST_ECR_PICK(TH, ));
+  float Tl = U2F(ST_ECR_PICK(TL, ));
   float pa = st_hi12(ph); float pb = ph - pa;
   float u = Th * pa;
   float s = Th + u; float se = (Th - s) + u;
