@@ -19,9 +19,9 @@ FN uint st_pick8(uint j, uint w0, uint w1, uint w2, uint w3, uint w4, uint w5, u
   bool j1 = (j & 1u) != 0u; bool j2 = (j & 2u) != 0u;
   return SEL((j & 4u) != 0u, SEL(j2, SEL(j1, w7, w6), SEL(j1, w5, w4)), SEL(j2, SEL(j1, w3, w2), SEL(j1, w1, w0)));
 }
-#define ST_ECR_PICK(name, end)                                                                                 \
-  st_pick8(j, ST_ECR_##name##0##end, ST_ECR_##name##1##end, ST_ECR_##name##2##end, ST_ECR_##name##3##end,      \
-           ST_ECR_##name##4##end, ST_ECR_##name##5##end, ST_ECR_##name##6##end, ST_ECR_##name##7##end)
+#define ST_ECR_PICK(name)                                                                                      \
+  st_pick8(j, ST_ECR_##name##0, ST_ECR_##name##1, ST_ECR_##name##2, ST_ECR_##name##3, ST_ECR_##name##4,         \
+           ST_ECR_##name##5, ST_ECR_##name##6, ST_ECR_##name##7)
 #define ST_ECR_STEP(k) y = st_add64(st_mulhi64(y, r), st_mk64(ST_ECR_Q##k##H, ST_ECR_Q##k##L))
 
 /* exp in 64-bit fixed point, for 2^-25 < |x| < 104.5; k = nearest integer to 8 x / ln 2 (one off is harmless).
@@ -42,8 +42,8 @@ FN uint st_exp_cr_fixed(uint ux, int k) {
   ST_ECR_STEP(11); ST_ECR_STEP(10); ST_ECR_STEP(9); ST_ECR_STEP(8); ST_ECR_STEP(7); ST_ECR_STEP(6);
   ST_ECR_STEP(5); ST_ECR_STEP(4); ST_ECR_STEP(3); ST_ECR_STEP(2); ST_ECR_STEP(1); ST_ECR_STEP(0);
   uint j = (uint)kk & 7u; int n = kk >> 3;
-  uint th = ST_ECR_PICK(QT, H);
-  uint tl = ST_ECR_PICK(QT, L);
+  uint th = ST_ECR_PICK(PH);
+  uint tl = ST_ECR_PICK(PL);
   st_u64 m = st_mulhi64(y, st_mk64(th, tl));
   int e = n + 1;
   if ((m.h >> 31) == 0u) { m.h = (m.h << 1) | (m.l >> 31); m.l = m.l << 1; e = n; }
@@ -70,8 +70,8 @@ FN uint st_exp_cr(uint ux) {
   float ph = rh + s0; float pe = (rh - ph) + s0;
   float pl = pe + (a * b + (rl + (rl * ph + (b * b * ST_HALF + q))));
   uint j = (uint)k & 7u; int n = k >> 3;
-  float Th = U2F(ST_ECR_PICK(TH, ));
-  float Tl = U2F(ST_ECR_PICK(TL, ));
+  float Th = U2F(ST_ECR_PICK(TH));
+  float Tl = U2F(ST_ECR_PICK(TL));
   float pa = st_hi12(ph); float pb = ph - pa;
   float u = Th * pa;
   float s = Th + u; float se = (Th - s) + u;

@@ -52,5 +52,7 @@ def build() -> Header:
     for k in range(13):
         header.fixed(f"ST_ECR_Q{k}", 1 / mp.factorial(k), 63)
     for j in range(8):
-        header.fixed(f"ST_ECR_QT{j}", mpf(2) ** (mpf(j) / 8), 63)
+        scaled = int(mp.nint(mpf(2) ** (mpf(j) / 8 + 63)))
+        header.word(f"ST_ECR_PH{j}", scaled >> 32)
+        header.word(f"ST_ECR_PL{j}", scaled & 0xFFFFFFFF)
     return header
