@@ -16,7 +16,8 @@ def gradients(
 
     A None in ``grads`` stands for zero; a None in the result says that no output depends on the value by way
     of floats. Contributions to one value are added in the reverse of the graph's topological order. Raises
-    UnsupportedError where a gradient would have to pass through an op that has none."""
+    UnsupportedError where a gradient would have to pass through an op that has none.
+    """
     sums: dict[Value, Value] = {}
     for output, grad in zip(outputs, grads, strict=True):
         if grad is not None:

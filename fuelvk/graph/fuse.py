@@ -1,7 +1,8 @@
 """Fusion: replaces what the patterns of the fused ops match.
 
 It looks at the graph alone, so the result is the same on every device: the fused graph is what a program
-means. Ops are tried in the order of their ids, each over the whole graph from the outputs down."""
+means. Ops are tried in the order of their ids, each over the whole graph from the outputs down.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ def fuse(outputs: Iterable[Value], registry: FusedOpRegistry | None = None) -> t
     """Returns the graph with equal nodes merged and every match of a pattern replaced by its fused op.
 
     A match counts only when nothing outside it uses its inner nodes, and when the fused op gives the shape
-    and dtype of what it replaces."""
+    and dtype of what it replaces.
+    """
     current = merge_common(outputs)
     entries = default_fused_op_registry() if registry is None else registry
     for entry in sorted(entries, key=lambda e: e.id):

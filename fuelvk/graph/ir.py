@@ -171,7 +171,8 @@ def rewrite(
     outputs: Iterable[Value], change: Callable[[Node, tuple[Value | None, ...]], tuple[Value, ...] | None]
 ) -> tuple[Value, ...]:
     """Rebuilds the graph bottom-up; ``change`` gets each node with its new inputs and may replace its
-    outputs."""
+    outputs.
+    """
     wanted = tuple(outputs)
     new: dict[int, tuple[Value, ...]] = {}
     for node in topological(wanted):

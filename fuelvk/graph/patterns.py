@@ -1,7 +1,8 @@
 """Patterns of primitives that a fused op replaces.
 
 A pattern is a small graph of ``P`` nodes over ``Capture`` leaves. Using one Python object twice means the
-same value twice, so shared subexpressions (the exp of a softmax) are written as they are."""
+same value twice, so shared subexpressions (the exp of a softmax) are written as they are.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ class Match:
 @dataclass(frozen=True, slots=True)
 class Pattern:
     """Alternatives tried in order; ``build`` turns a match into (inputs, params) of the fused op, or
-    refuses."""
+    refuses.
+    """
 
     alternatives: tuple[P, ...]
     build: Callable[[Match], tuple[tuple[Value | None, ...], dict[str, Any]] | None]

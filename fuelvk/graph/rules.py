@@ -162,7 +162,8 @@ def last_axis_kept(node: Node) -> bool:
 
 def wide(g: Builder, value: Value) -> Value:
     """Returns ``value`` in its accumulator type, so that what follows rounds there and not in a 16-bit
-    type."""
+    type.
+    """
     result: Value = g.cast(value, dtype=value.dtype.accumulator) if value.dtype in HALVES else value
     return result
 
@@ -212,7 +213,8 @@ def transpose_last(g: Builder, value: Value) -> Value:
 
 def matmul_gradients(g: Builder, a: Value, b: Value, grad: Value) -> tuple[Value, Value]:
     """Returns the gradients of ``a @ b`` by NumPy's shapes: ``g b^T`` and ``a^T g``, summed over broadcast
-    axes."""
+    axes.
+    """
     a2 = reshaped(g, a, (1, *a.shape)) if a.ndim == 1 else a
     b2 = reshaped(g, b, (*b.shape, 1)) if b.ndim == 1 else b
     batch = broadcast_shapes(a2.shape[:-2], b2.shape[:-2])

@@ -40,7 +40,8 @@ def positive(rng: Rng, shape: Sequence[int], dtype: DType) -> Array:
 
 def specials(dtype: DType) -> Array:
     """Returns what arithmetic trips over: zeros of both signs, subnormals, extremes, infinities, NaN; integer
-    ends."""
+    ends.
+    """
     if dtype is DType.BOOL:
         return np.array([False, True])
     if dtype.is_integer:
@@ -63,7 +64,8 @@ def pairs_of_specials(dtype: DType) -> tuple[Array, Array]:
 
 def unary_samples(*, domain: tuple[float, float] | None = None) -> SampleInputs:
     """Returns the samples of an op of one input and no parameters; ``domain`` bounds a uniform sweep of
-    floats."""
+    floats.
+    """
 
     def samples(dtypes: tuple[DType, ...], rng: Rng) -> Iterable[Sample]:
         dtype = dtypes[0]

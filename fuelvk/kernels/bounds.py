@@ -7,7 +7,8 @@ where subnormals arise.
 
 Notation: gamma_n = n*u/(1 - n*u) bounds the relative error of n roundings in a row (N. Higham, Accuracy and
 Stability of Numerical Algorithms, 2nd ed., lemma 3.1). First-order terms are added up and widened by SLACK,
-which covers the products of two of them."""
+which covers the products of two of them.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def sum_depth(n: int) -> int:
 
 def product_depth(k: int) -> int:
     """Roundings a product goes through in the canonical dot product: itself, its block, the total of
-    blocks."""
+    blocks.
+    """
     return 1 + min(k, LANES) + max(-(-k // LANES), 1)
 
 
@@ -52,7 +54,8 @@ def _unit(b: BoundInputs) -> float:
 
 def _tiny(dtype: DType) -> float:
     """Returns half the smallest subnormal, the absolute error of one rounding in the subnormal range (F64: all of it,
-    since half of it is no float64)."""
+    since half of it is no float64).
+    """
     return {DType.F64: 2.0**-1074, DType.F32: 2.0**-150, DType.F16: 2.0**-25, DType.BF16: 2.0**-134}[dtype]
 
 
@@ -91,7 +94,8 @@ def dot_product(b: BoundInputs) -> Array:
     """gamma_K |a|.|b|.
 
     ``|err| <= gamma_K * sum |a_i*b_i|`` for a dot product of length K accumulated in any order (Higham,
-    section 3.1)."""
+    section 3.1).
+    """
     return rounding(b, _dot_error(b, _wide(b.inputs[0]).shape[-1]))
 
 
@@ -100,7 +104,8 @@ def blocked_product(b: BoundInputs) -> Array:
 
     The canonical product: each term passes its own rounding, at most 64 of its block and one per block of the
     total (Higham, section 3.1, with the depth of this order). Holds for matmul and, with a bias,
-    fused_linear."""
+    fused_linear.
+    """
     error = _dot_error(b, product_depth(_wide(b.inputs[0]).shape[-1]))
     if len(b.inputs) > 2 and b.inputs[2] is not None:
         error = error + _unit(b) * (np.abs(_wide(b.reference)) + error)
@@ -114,7 +119,8 @@ def tree_sum(b: BoundInputs) -> Array:
     """gamma_(n/64+6) sum |x|.
 
     The canonical sum over the reduced axes (Higham, section 4.2: the depth of the tree is what counts). For a
-    mean the bound is divided by n and one rounding added."""
+    mean the bound is divided by n and one rounding added.
+    """
     return _reduction(b, mean=False)
 
 
@@ -143,7 +149,8 @@ def softmax(b: BoundInputs) -> Array:
 
     The rounding of x - max moves the exponential by u*|x - max| relatively, exp adds 2u; the same errors
     enter the sum weighted by y (Higham, section 4.2, all terms positive); division and product round once
-    each."""
+    each.
+    """
     x = _wide(b.inputs[0])
     u = _unit(b)
     n = x.shape[-1]
@@ -166,7 +173,8 @@ def rms_norm(b: BoundInputs) -> Array:
     """|y| (n/128 + 10) u, eps and weight included.
 
     The mean of squares has only positive terms, so its relative error is gamma_(depth+2) (Higham, section
-    4.2); the reciprocal root halves it and adds 2u; the products round once each."""
+    4.2); the reciprocal root halves it and adds 2u; the products round once each.
+    """
     x = _wide(b.inputs[0])
     return rounding(b, _normalised(b, x, np.zeros((*x.shape[:-1], 1)), bias=None))
 
@@ -176,7 +184,8 @@ def layer_norm(b: BoundInputs) -> Array:
 
     The mean errs by gamma_(depth+1)*mean|x|; that shifts every difference, and enters the variance through
     |d|*|error of d| (Higham, section 1.9, two-pass variance); then as rms norm. Where the error of the
-    variance reaches the variance plus eps, nothing is claimed (the bound is infinite)."""
+    variance reaches the variance plus eps, nothing is claimed (the bound is infinite).
+    """
     x = _wide(b.inputs[0])
     n = x.shape[-1]
     if n == 0:
@@ -189,7 +198,8 @@ def layer_norm(b: BoundInputs) -> Array:
 
 def _normalised(b: BoundInputs, d: Array, shift: Array, bias: Array | None) -> Array:
     """Returns the error of ``d/sqrt(mean(d^2) + eps)*weight + bias`` when d carries an error of ``shift`` +
-    u*|d|."""
+    u*|d|.
+    """
     u, tiny = _unit(b), _tiny(b.dtype.accumulator)
     n = d.shape[-1]
     if n == 0:
@@ -226,7 +236,8 @@ def attention(b: BoundInputs) -> Array:
     Scores are canonical dot products of length D (Higham, section 3.1), then scale, softcap and ALiBi round
     once or a few times each. An absolute error e of a score is a relative error e of its exponential; the
     running maximum is applied in steps whose exponents add up to no more than max - s. Denominator and output
-    are sums of at most 64 + blocks + pieces terms deep, rescaled once per block and piece."""
+    are sums of at most 64 + blocks + pieces terms deep, rescaled once per block and piece.
+    """
     u = _unit(b)
     q, k, v = (_wide(x) for x in b.inputs[:3])
     batch, hq, sq, d = q.shape

@@ -3,7 +3,8 @@
 Each constant says, in this order: which ops and backends, the algorithm, the accumulator, the order of
 summation, what is claimed, what is left out. The sixteen CPU claims promise the same bytes on a re-run and no
 static bound; kernels that do better say so with a claim of their own, made of these and of the functions in
-``bounds``."""
+``bounds``.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +78,8 @@ ATTN_CPU_PRECISION = _stable(
 )
 """FLASH_ATTN and PAGED_ATTN on the CPU. Online softmax over blocks of 64 keys. F32, or F64 for F64,
 throughout. Keys in increasing order within a block, blocks in order, pieces of 16 blocks combined in order.
-Same bytes on a re-run. Left out: a static bound, since it depends on the spread of the scores."""
+Same bytes on a re-run. Left out: a static bound, since it depends on the spread of the scores.
+"""
 
 ATTN_BACKWARD_CPU_PRECISION = _stable(
     "Probabilities recomputed by the forward's rules; products of the gradients accumulate in F32 (F64 for F64) over "
@@ -85,28 +87,32 @@ ATTN_BACKWARD_CPU_PRECISION = _stable(
 )
 """FLASH_ATTN_BACKWARD_Q, _K and _V on the CPU. P recomputed, then four products. F32, or F64 for F64. Rows
 and keys in increasing order, grouped heads added in head order. Same bytes on a re-run. Left out: a static
-bound."""
+bound.
+"""
 
 CAUSAL_CONV1D_CPU_PRECISION = _stable(
     "Each output adds its K taps in increasing k in F32 (F64 for F64), then bias, then SiLU; outputs are independent, "
     "so threads cannot reorder a sum."
 )
 """CAUSAL_CONV1D on the CPU. Direct sum over K taps, optional SiLU. F32, or F64 for F64. Increasing k. Same
-bytes on a re-run. Left out: a static bound under cancellation among the taps."""
+bytes on a re-run. Left out: a static bound under cancellation among the taps.
+"""
 
 CONV2D_CPU_PRECISION = _stable(
     "Each output adds its taps in (channel, row, column) order, blocks of 64 in F32 (F64 for F64), bias last; taps "
     "outside the image are skipped, and outputs are independent."
 )
 """CONV2D on the CPU. Direct convolution. F32, or F64 for F64. Flattened taps in blocks of 64, blocks in
-order, bias last. Same bytes on a re-run. Left out: a static bound, which depends on the data's sums."""
+order, bias last. Same bytes on a re-run. Left out: a static bound, which depends on the data's sums.
+"""
 
 CONV_TRANSPOSE2D_CPU_PRECISION = _stable(
     "Each output gathers its contributions in (channel, row, column) order of the taps in F32 (F64 for F64) instead of "
     "scattering, so two inputs never race for one sum."
 )
 """CONV_TRANSPOSE2D on the CPU. Gather form. F32, or F64 for F64. Flattened taps in blocks of 64, bias last.
-Same bytes on a re-run. Left out: a static bound."""
+Same bytes on a re-run. Left out: a static bound.
+"""
 
 FUSED_LINEAR_CPU_PRECISION = _stable(
     "Every output is its own dot product: blocks of 64 k accumulated in F32 (F64 for F64), block sums added in order, "
@@ -114,28 +120,32 @@ FUSED_LINEAR_CPU_PRECISION = _stable(
 )
 """FUSED_LINEAR on the CPU. Blocked product, then bias. F32, or F64 for F64. k in blocks of 64, blocks in
 order. Same bytes on a re-run. Left out: a static bound; the bound as a function of the data is
-``bounds.blocked_product``."""
+``bounds.blocked_product``.
+"""
 
 FUSED_SOFTMAX_CROSS_ENTROPY_CPU_PRECISION = _stable(
     "Log-sum-exp and the mean over rows are computed in F64 on one thread, columns and rows in increasing order, and "
     "rounded to F32 once at the end."
 )
 """FUSED_SOFTMAX_CROSS_ENTROPY on the CPU. Two passes a row. F64. Columns, then rows, in increasing order.
-Same bytes on a re-run. Left out: a static bound when the loss cancels to near zero."""
+Same bytes on a re-run. Left out: a static bound when the loss cancels to near zero.
+"""
 
 INPLACE_AFFINE_CPU_PRECISION = _stable(
     "A multiplication and an addition, each rounded once in F32 (F64 for F64); no element sees another, so nothing can "
     "be reordered."
 )
 """INPLACE_AFFINE on the CPU. mul*x, then + add. F32, or F64 for F64. No sum. Same bytes on a re-run. Left
-out: a static relative bound, which cancellation in the addition defeats."""
+out: a static relative bound, which cancellation in the addition defeats.
+"""
 
 NF4_MATMUL_CPU_PRECISION = _stable(
     "Weights are table values times their block's absmax in F32; products accumulate in F32 in blocks of 64 k, block "
     "sums in order, one thread to an output."
 )
 """NF4_MATMUL on the CPU. Dequantise, then blocked product. F32. k in blocks of 64, blocks in order. Same
-bytes on a re-run. Left out: the error of quantisation, and a static bound of the product."""
+bytes on a re-run. Left out: the error of quantisation, and a static bound of the product.
+"""
 
 NORM_FAMILY_CPU_PRECISION = _stable(
     "Sums go to 64 partials by column modulo 64 in F32 (F64 for F64) that are then added pairwise in a fixed tree; a "
@@ -143,35 +153,40 @@ NORM_FAMILY_CPU_PRECISION = _stable(
 )
 """SOFTMAX_LAST_DIM, RMS_NORM_LAST_DIM, LAYER_NORM_LAST_DIM and their backwards on the CPU. Row passes:
 maximum or mean, sum, scale. F32, or F64 for F64. 64 partials in increasing column, then a tree. Same bytes on
-a re-run. Left out: a static bound; ``bounds`` has one as a function of the row."""
+a re-run. Left out: a static bound; ``bounds`` has one as a function of the row.
+"""
 
 POWI_BACKWARD_CPU_PRECISION = _stable(
     "Repeated squaring in F32 (F64 for F64) whose chain depends on the exponent alone, then two products; elements are "
     "independent."
 )
 """POWI_BACKWARD on the CPU. Square-and-multiply. F32, or F64 for F64. No sum. Same bytes on a re-run. Left
-out: a bound free of the exponent; each of the ceil(log2(exp)) steps may double the relative error."""
+out: a bound free of the exponent; each of the ceil(log2(exp)) steps may double the relative error.
+"""
 
 QMATMUL_CPU_PRECISION = _stable(
     "Weights are dequantised by the F32 operations of gguf.quants, in its order; products accumulate in F32 in blocks "
     "of 64 k, block sums in order, one thread to an output."
 )
 """QMATMUL on the CPU. Dequantise a row, then blocked product. F32. k in blocks of 64, blocks in order. Same
-bytes on a re-run. Left out: the error of quantisation, and a static bound of the product."""
+bytes on a re-run. Left out: the error of quantisation, and a static bound of the product.
+"""
 
 REDUCE_MAX_TO_BACKWARD_CPU_PRECISION = _stable(
     "Ties are counted in integers and the gradient is divided by the count, one rounding; windows are walked in memory "
     "order on one thread."
 )
 """REDUCE_MAX_TO_BACKWARD on the CPU. Compare, count, divide. F32, or F64 for F64; counts are integers. Memory
-order. Same bytes on a re-run. Left out: a static bound where gradients broadcast before they are shared."""
+order. Same bytes on a re-run. Left out: a static bound where gradients broadcast before they are shared.
+"""
 
 ROPE_CPU_PRECISION = _stable(
     "Two products and one addition an element in F32 (F64 for F64), multiply and add rounded apart, tables as given; "
     "pairs are independent."
 )
 """ROPE on the CPU. Rotation of pairs. F32, or F64 for F64. One addition of two products. Same bytes on a
-re-run. Left out: a relative bound, which cancellation between the products defeats."""
+re-run. Left out: a relative bound, which cancellation between the products defeats.
+"""
 
 SELECTIVE_SCAN_CPU_PRECISION = _stable(
     "The state is kept in F64 and advanced one time step after another for each (batch, channel); y sums over the "
@@ -179,14 +194,16 @@ SELECTIVE_SCAN_CPU_PRECISION = _stable(
 )
 """SELECTIVE_SCAN on the CPU. Sequential recurrence. F64 state, F64 sums, rounded on store. Time order, then
 increasing n. Same bytes on a re-run. Left out: a static bound; the state feeds errors forward at a rate set
-by delta and A."""
+by delta and A.
+"""
 
 SSD_CHUNK_SCAN_CPU_PRECISION = _stable(
     "The plain recurrence, whatever chunk_size says: F64 state per (batch, head), one step after another, y summed by "
     "increasing n of the state."
 )
 """SSD_CHUNK_SCAN on the CPU. Sequential recurrence. F64 state, rounded on store. Time order, then increasing
-n. Same bytes on a re-run, and for every chunk_size. Left out: a static bound."""
+n. Same bytes on a re-run, and for every chunk_size. Left out: a static bound.
+"""
 
 # --- eight of Vulkan --------------------------------------------------------------------------------------------
 
@@ -194,7 +211,8 @@ VULKAN_BYTE_LEVEL_PRECISION = PrecisionGuarantee(
     True, max_ulp=0, max_relative=0.0, max_absolute=0.0, notes="Moves bytes; arithmetic never touches them."
 )
 """Copies, selections, joins and other movement on Vulkan. Loads and stores by element size. No accumulator,
-no sum. Every byte exact, NaN payloads included. Nothing is left out."""
+no sum. Every byte exact, NaN payloads included. Nothing is left out.
+"""
 
 VULKAN_CAST_PRECISION = PrecisionGuarantee(
     True,
@@ -203,7 +221,8 @@ VULKAN_CAST_PRECISION = PrecisionGuarantee(
     "within a distance of it.",
 )
 """Casts on Vulkan. Integer arithmetic on the bits, or conversions that Vulkan requires to be exact. No
-accumulator. No sum. The correctly rounded result itself. Left out: payloads of NaN."""
+accumulator. No sum. The correctly rounded result itself. Left out: payloads of NaN.
+"""
 
 VULKAN_FLOAT_POINTWISE_PRECISION = PrecisionGuarantee(
     True,
@@ -211,7 +230,8 @@ VULKAN_FLOAT_POINTWISE_PRECISION = PrecisionGuarantee(
     notes="One or two operations that Vulkan rounds correctly, or the strict library's division and square root.",
 )
 """Pointwise arithmetic in F32 and F64 on Vulkan. A few IEEE operations. The type itself. No sum. At most 1
-ULP. Left out: subnormals on a device that flushes them."""
+ULP. Left out: subnormals on a device that flushes them.
+"""
 
 VULKAN_HALF_POINTWISE_PRECISION = PrecisionGuarantee(
     True,
@@ -219,7 +239,8 @@ VULKAN_HALF_POINTWISE_PRECISION = PrecisionGuarantee(
     notes="Computed in F32 and rounded to the half type once, so the F32 error can at most move a tie.",
 )
 """Pointwise arithmetic in F16 and BF16 on Vulkan. Widen, compute, round. F32. No sum. At most 1 ULP of the
-half type. Left out: subnormals of F32 on a device that flushes them."""
+half type. Left out: subnormals of F32 on a device that flushes them.
+"""
 
 VULKAN_TRANSCENDENTAL_PRECISION = PrecisionGuarantee(
     True,
@@ -229,7 +250,8 @@ VULKAN_TRANSCENDENTAL_PRECISION = PrecisionGuarantee(
 )
 """exp, tanh, gelu and their like on Vulkan. Range reduction and polynomial. F32, or F64 for F64. Horner's
 order. At most 4 ULP of the output type. Left out: subnormals on a device that flushes them; F64 may stop near
-1e-12 relative."""
+1e-12 relative.
+"""
 
 VULKAN_MATMUL_PRECISION = _stable(
     "Each output is accumulated in F32 (F64 for F64) by one invocation, k in a fixed order, multiply and add rounded "
@@ -237,7 +259,8 @@ VULKAN_MATMUL_PRECISION = _stable(
 )
 """Matrix products on Vulkan outside the matrix units. Tiled product. F32, or F64 for F64. k in a fixed order.
 Same bytes on a re-run. Left out: a static bound; ``bounds.dot_product`` and ``bounds.blocked_product`` bound
-it by the data."""
+it by the data.
+"""
 
 VULKAN_MATMUL_TENSORCORE_PRECISION = _stable(
     "Cooperative-matrix units with 16-bit operands and F32 accumulators; how the unit rounds inside is the vendor's, "
@@ -245,13 +268,15 @@ VULKAN_MATMUL_TENSORCORE_PRECISION = _stable(
 )
 """Matrix products on Vulkan cooperative matrices. 16-bit tiles. F32, with the unit's own internal width. k
 tiles in order, inside a tile unspecified. Same bytes on a re-run on one device. Left out: a static bound, and
-other devices."""
+other devices.
+"""
 
 VULKAN_QMATMUL_PRECISION = _stable(
     "Weights are dequantised as on the CPU; products accumulate in F32 by one invocation, k in a fixed order."
 )
 """QMATMUL and NF4_MATMUL on Vulkan. Dequantise in registers, then product. F32. k in a fixed order. Same
-bytes on a re-run. Left out: the error of quantisation, and a static bound of the product."""
+bytes on a re-run. Left out: the error of quantisation, and a static bound of the product.
+"""
 
 # --- strict kernels, CPU and Vulkan alike -----------------------------------------------------------------------
 
@@ -262,36 +287,42 @@ STRICT_CORRECTLY_ROUNDED = PrecisionGuarantee(
     True, max_ulp=0.5, notes="The exact result rounded once to nearest even; no other answer is right."
 ).strict()
 """Pointwise ops with one rounding, exp in F32, division, square root, on any backend. Left out: subnormals on
-a device that flushes them, NaN payloads."""
+a device that flushes them, NaN payloads.
+"""
 
 STRICT_ONE_ULP = PrecisionGuarantee(
     True, max_ulp=1, notes="The strict library's function: own polynomials on + - * and integers."
 ).strict()
 """tanh, gelu_erf, F64 exp and their like on any backend. At most 1 ULP, canonical bits. Left out: subnormals
-on a device that flushes them."""
+on a device that flushes them.
+"""
 
 STRICT_SUM = _bounded(
     tree_sum, "64 partials by index modulo 64, then a fixed tree; accumulated in F32 (F64 for F64)."
 )
 """sum over any axes, any backend. Bound: ``bounds.tree_sum``. Left out: sums that overflow the
-accumulator."""
+accumulator.
+"""
 
 STRICT_MEAN = _bounded(tree_mean, "The canonical sum divided by the count.")
 """mean over any axes, any backend. Bound: ``bounds.tree_mean``. Left out: sums that overflow the
-accumulator."""
+accumulator.
+"""
 
 STRICT_PRODUCT = _bounded(
     blocked_product,
     "Blocks of 64 k, multiply and add rounded apart, blocks in order, bias last; F32 (F64 for F64).",
 )
 """matmul and fused_linear on any backend. Bound: ``bounds.blocked_product``. Left out: products that
-overflow."""
+overflow.
+"""
 
 STRICT_SOFTMAX = _bounded(
     softmax, "Maximum, strict exp, canonical sum, one reciprocal, one product an element."
 )
 """SOFTMAX_LAST_DIM on any backend. Bound: ``bounds.softmax``. Left out: subnormals on a device that flushes
-them."""
+them.
+"""
 
 STRICT_RMS_NORM = _bounded(
     rms_norm, "Canonical sum of squares, strict reciprocal root, products; F32 (F64 for F64)."
@@ -302,7 +333,8 @@ STRICT_LAYER_NORM = _bounded(
     layer_norm, "Two passes with canonical sums, strict reciprocal root; F32 (F64 for F64)."
 )
 """LAYER_NORM_LAST_DIM on any backend. Bound: ``bounds.layer_norm``. Left out: squares that overflow or
-vanish."""
+vanish.
+"""
 
 STRICT_ATTN = _bounded(
     attention, "Keys in blocks of 64, pieces of 16 blocks, strict exp, rescaled in key order."

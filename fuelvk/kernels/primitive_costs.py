@@ -22,7 +22,8 @@ def primitive_cost(name: str, dtypes: Sequence[DType], *, overhead_ns: int) -> C
     """Returns the cost of a primitive whose kernel has these dtypes (inputs, then the output).
 
     Bytes are every input and the output once. Operations: 2K per output of a product, one per input element
-    of a reduction, and per output element otherwise what OPERATIONS says."""
+    of a reduction, and per output element otherwise what OPERATIONS says.
+    """
     *given, result = (d.size for d in dtypes)
 
     def cost(shapes: Shapes, params: Params, capabilities: Any = None) -> CostEstimate:

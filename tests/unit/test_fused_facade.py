@@ -78,7 +78,32 @@ def test_documented(name: str) -> None:
 
 
 def test_ids_of_the_specification() -> None:
-    names = ["SOFTMAX_LAST_DIM", "FUSED_LINEAR", "RMS_NORM_LAST_DIM", "LAYER_NORM_LAST_DIM", "ROPE", "CONV2D", "SOFTMAX_LAST_DIM_BACKWARD", "LAYER_NORM_LAST_DIM_BACKWARD", "RMS_NORM_LAST_DIM_BACKWARD", "REDUCE_MAX_TO_BACKWARD", "CONV_TRANSPOSE2D", "FLASH_ATTN", "PAGED_ATTN", "QMATMUL", "POWI_BACKWARD", "INPLACE_AFFINE", "FUSED_SOFTMAX_CROSS_ENTROPY", "CAUSAL_CONV1D", "SELECTIVE_SCAN", "SSD_CHUNK_SCAN", "NF4_MATMUL", "FLASH_ATTN_BACKWARD_Q", "FLASH_ATTN_BACKWARD_K", "FLASH_ATTN_BACKWARD_V"]
+    names = [
+        "SOFTMAX_LAST_DIM",
+        "FUSED_LINEAR",
+        "RMS_NORM_LAST_DIM",
+        "LAYER_NORM_LAST_DIM",
+        "ROPE",
+        "CONV2D",
+        "SOFTMAX_LAST_DIM_BACKWARD",
+        "LAYER_NORM_LAST_DIM_BACKWARD",
+        "RMS_NORM_LAST_DIM_BACKWARD",
+        "REDUCE_MAX_TO_BACKWARD",
+        "CONV_TRANSPOSE2D",
+        "FLASH_ATTN",
+        "PAGED_ATTN",
+        "QMATMUL",
+        "POWI_BACKWARD",
+        "INPLACE_AFFINE",
+        "FUSED_SOFTMAX_CROSS_ENTROPY",
+        "CAUSAL_CONV1D",
+        "SELECTIVE_SCAN",
+        "SSD_CHUNK_SCAN",
+        "NF4_MATMUL",
+        "FLASH_ATTN_BACKWARD_Q",
+        "FLASH_ATTN_BACKWARD_K",
+        "FLASH_ATTN_BACKWARD_V",
+    ]
     assert [i.name for i in FusedOps.all()] == names
     assert [i.number for i in FusedOps.all()] == list(range(1, 25))
     assert FusedOps.FLASH_ATTN.number == 12

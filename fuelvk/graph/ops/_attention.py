@@ -19,7 +19,8 @@ class AttnParams:
 
     Row i stands at ``i + causal_offset``; None means ``k_lens[b] - Sq`` per batch item. ``k_len`` is the
     number of keys where no k_lens is given. ``softcap`` 0 is off; ``window_left`` and ``window_right`` None
-    are off."""
+    are off.
+    """
 
     B: int
     Hq: int

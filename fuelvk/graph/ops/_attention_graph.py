@@ -22,7 +22,8 @@ LAST = {"axes": (-1,), "keepdims": True}
 @dataclass(frozen=True, slots=True)
 class _Masks:
     """Conditions that broadcast to [B, Hkv, group, Sq, Sk], and the signed distance j - i_abs of key and
-    row."""
+    row.
+    """
 
     by_length: tuple[Value, ...]
     by_position: tuple[Value, ...]
@@ -149,7 +150,8 @@ def attention_gradients(g: Builder, inputs: Values, dy: Value, p: AttnParams) ->
     """Returns the gradients of q, k, v and, where given, the slopes.
 
     Keys past the length take no part, whatever they hold; a non-finite key or value that only position masks
-    hide from some rows makes their gradients NaN."""
+    hide from some rows makes their gradients NaN.
+    """
     q, k, v, slopes, _ = inputs
     assert q is not None
     assert k is not None

@@ -1,5 +1,6 @@
 """FLASH_ATTN: scaled dot-product attention with grouped heads, masks, softcap and ALiBi (ops.md section
-3)."""
+3).
+"""
 
 from __future__ import annotations
 
@@ -92,7 +93,8 @@ def backward(
     g: Builder, inputs: Values, outputs: tuple[Value, ...], grads: Values, params: Params
 ) -> tuple[Value | None, ...]:
     """Recomputes P; ``dV = P^T dO``, ``dS = P*(dP - rowsum(P*dP))``, ``dQ = scale*dS K``, ``dK = scale*dS^T
-    Q``."""
+    Q``.
+    """
     (dy,) = grads
     assert dy is not None
     return (*attention_gradients(g, inputs, dy, _resolved(inputs, params)), None)

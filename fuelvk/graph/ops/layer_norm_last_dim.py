@@ -53,7 +53,8 @@ def backward(
     g: Builder, inputs: Values, outputs: tuple[Value, ...], grads: Values, params: Params
 ) -> tuple[Value | None, ...]:
     """With ``h = g*weight``: ``r*(h - mean(h) - xh*mean(h*xh))``; weight and bias take the sums of g*xh and
-    g."""
+    g.
+    """
     (x, weight, bias), (dy,) = inputs, grads
     assert x is not None
     assert dy is not None

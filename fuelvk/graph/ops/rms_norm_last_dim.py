@@ -53,7 +53,8 @@ def backward(
     g: Builder, inputs: Values, outputs: tuple[Value, ...], grads: Values, params: Params
 ) -> tuple[Value | None, ...]:
     """With ``h = g*weight``: ``r*(h - x*mean(h*x)*r^2)``, and for the weight the sum over rows of
-    ``g*x*r``."""
+    ``g*x*r``.
+    """
     (x, weight), (dy,) = inputs, grads
     assert x is not None
     assert dy is not None

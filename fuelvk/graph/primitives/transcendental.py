@@ -28,7 +28,8 @@ def _gelu_erf(g: Builder, inputs: Values, outputs: Outputs, grads: Values, param
 
     Beyond +-40 both factors have reached their limits in every float type, so x is held there and infinities
     give 1 and 0. Near zero, where the quotient would divide subnormals, ``Phi = 1/2 + x/sqrt(2 pi)`` errs by
-    x^3/15."""
+    x^3/15.
+    """
     (x,), (dy,) = inputs, grads
     assert x is not None
     assert dy is not None

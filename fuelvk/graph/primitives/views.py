@@ -74,7 +74,8 @@ def resolve_slice(shape: Shape, params: Params) -> tuple[Shape, Shape, Shape]:
     """Returns starts, steps and the resulting shape: per axis the indices of ``range(start, stop, step)``.
 
     Nothing counts from the end (with a negative step, a stop of -1 takes index 0 along), and nothing is
-    clamped."""
+    clamped.
+    """
     starts, stops = params["starts"], params["stops"]
     steps = params["steps"] if params["steps"] is not None else (1,) * len(shape)
     if not len(starts) == len(stops) == len(steps) == len(shape):
@@ -267,7 +268,8 @@ def _along(value: Value, axis: int, start: int, stop: int, step: int) -> dict[st
 
 def _slice_backward(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
     """Puts the gradient back axis by axis: turned round, spread by the step, padded with zeros to the
-    extent."""
+    extent.
+    """
     (x,), (dy,) = inputs, grads
     assert x is not None
     assert dy is not None
