@@ -71,7 +71,12 @@ class Instance:
             ppEnabledExtensionNames=extension_names,
         )
         cell = a.ffi.new("VkInstance*")
-        check(a.lib.vkCreateInstance(info, a.null, cell), "vkCreateInstance")
+        try:
+            check(a.lib.vkCreateInstance(info, a.null, cell), "vkCreateInstance")
+        except FuelvkError as error:
+            for message in self.debug.messages:
+                error.add_note(f"loader: {message.text}")
+            raise
         del kept
         if self.mode:
             self.debug.attach(a, cell[0], messenger)
@@ -136,7 +141,7 @@ def enumerate_devices() -> DeviceList:
     try:
         found = instance(validation_mode()).describe()
     except FuelvkError as error:
-        return DeviceList((), (str(error),))
+        return DeviceList((), (str(error), *getattr(error, "__notes__", ())))
     if not found.devices and not found.problems:
         return DeviceList(
             (), ("the Vulkan loader found no device; install a driver (Debian: mesa-vulkan-drivers)",)
@@ -148,10 +153,10 @@ def match_device(devices: tuple[DeviceInfo, ...], spec: str | int | None = None)
     """Returns the device that ``spec`` names.
 
     An index (``"vulkan:0"``, ``"0"``, ``0``), a type (``"cpu"``, ``"discrete"``, ``"integrated"``,
-    ``"virtual"``), a case-insensitive pattern or part of name, driver name and driver info; None is the best
-    one. Raises UnknownNameError when nothing matches.
+    ``"virtual"``), a case-insensitive pattern or part of name, driver name and driver info. The best of
+    those that fit is taken, with None the best of all. Raises UnknownNameError when nothing matches.
     """
-    ranked = sorted(devices, key=lambda d: (_PREFERENCE.get(d.type, 3), d.index))
+    ranked = sorted(devices, key=_rank)
     word = "" if spec is None else str(spec).strip().lower()
     bare = word.removeprefix("vulkan:") if word != "vulkan" else ""
     if bare.isdigit():
@@ -170,6 +175,16 @@ def match_device(devices: tuple[DeviceInfo, ...], spec: str | int | None = None)
         asked=spec,
         allowed=", ".join(f"{key} ({name})" for key, name in names.items()) or "no Vulkan device is present",
         hint=closest(word, [*names, *(d.name.lower() for d in devices)]) or "run `fuelvk devices`",
+    )
+
+
+def _rank(device: DeviceInfo) -> tuple[int, int, tuple[int, ...], int]:
+    """Orders devices from best to worst: by type, then by what they offer and how new their driver's API is."""
+    return (
+        _PREFERENCE.get(device.type, 3),
+        -len(device.features),
+        tuple(-part for part in device.api_version),
+        device.index,
     )
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -100,12 +101,29 @@ def test_capabilities_by_feature(info: DeviceInfo) -> None:
     assert bare.lacking(["Shader", "Int64", "Float16", "SomethingNew"]) == ["Float16", "SomethingNew"]
 
 
+def test_the_best_of_a_type_offers_more_or_is_newer(info: DeviceInfo) -> None:
+    plain = dataclasses.replace(info, index=0, type="cpu", features=frozenset({"timeline"}))
+    older = dataclasses.replace(info, index=1, type="cpu", api_version=(1, 2, 9))
+    newer = dataclasses.replace(info, index=2, type="cpu", api_version=(1, 3, 0))
+    assert match_device((plain, older, newer)) is newer
+    assert match_device((plain, older), "cpu") is older
+
+
 LIST = "import fuelvk.vulkan as v; l = v.enumerate_devices(); print(len(l.devices), l.problems)"
 
 
 def test_without_a_driver() -> None:
     out = _python(LIST, VK_DRIVER_FILES="/nonexistent.json", VK_ICD_FILENAMES="/nonexistent.json")
     assert out.startswith("0 ") and "driver" in out
+
+
+def test_a_driver_that_does_not_load_is_named(tmp_path: Path) -> None:
+    broken = tmp_path / "broken_icd.json"
+    broken.write_text(
+        '{"file_format_version":"1.0.0","ICD":{"library_path":"/nonexistent/x.so","api_version":"1.3.0"}}'
+    )
+    out = _python(LIST, VK_DRIVER_FILES=str(broken), VK_ICD_FILENAMES=str(broken))
+    assert out.startswith("0 ") and "VK_ERROR_INCOMPATIBLE_DRIVER" in out
 
 
 def test_without_a_loader() -> None:
