@@ -15,16 +15,21 @@ sys.path.insert(0, str(ROOT))
 
 
 class BuildShaders(build_py):
-    """Compiles the shaders into the package first, and drops what an earlier build left behind."""
+    """Compiles the shaders into the package, compressed, and drops what an earlier build left behind."""
 
     def run(self) -> None:
         from fuelvk.shaderbuild import build
+        from fuelvk.shaderbuild.manifest import pack_module
 
         report = build(root=ROOT, output=ROOT / "fuelvk" / "_spirv")
         print(f"shaders: {report.variants} variants, {report.compiled} compiled, {report.seconds:.1f} s")
         if not self.editable_mode:
             shutil.rmtree(Path(self.build_lib) / "fuelvk" / "_spirv", ignore_errors=True)
         super().run()
+        if not self.editable_mode:
+            for module in (Path(self.build_lib) / "fuelvk" / "_spirv").rglob("*.spv"):
+                module.with_name(module.name + ".xz").write_bytes(pack_module(module.read_bytes()))
+                module.unlink()
 
 
 class BuildKernels(build_ext):

@@ -196,6 +196,8 @@ def _compile(
     progress: Progress | None,
 ) -> tuple[tuple[str, ...], int]:
     waiting = [(s, i) for s in sources for i, row in enumerate(s.rows) if row is None]
+    # Large axis values mean long unrolled code: started last, one of them would keep a single core busy at the end.
+    waiting.sort(key=lambda job: -sum(v for v in job[0].variants[job[1]].axes.values() if isinstance(v, int)))
     warnings: dict[str, None] = {}
     done = 0
     with tempfile.TemporaryDirectory(prefix="fuelvk-shaders-") as scratch, ThreadPoolExecutor(jobs) as pool:
@@ -208,7 +210,6 @@ def _compile(
             try:
                 result = future.result()
             except ShaderBuildError as error:
-                # The variant first in the table, so that two runs report the same one.
                 if source.error is None:
                     source.error = error
                 result = None

@@ -33,6 +33,30 @@ def variant_name(stem: str, axes: Mapping[str, AxisValue]) -> str:
     return f"{stem}[{','.join(f'{k}={v}' for k, v in sorted(axes.items()))}]"
 
 
+def read_module(path: Path) -> bytes:
+    """Returns the bytes of a module: the file itself, or in a wheel its compressed form, ``path`` with `.xz` added."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        packed = path.with_name(path.name + ".xz")
+        if not packed.is_file():
+            raise
+    import lzma
+
+    try:
+        return lzma.decompress(packed.read_bytes())
+    except lzma.LZMAError as error:
+        raise ValueError(f"{packed}: {error}") from None
+
+
+def pack_module(content: bytes) -> bytes:
+    """Returns the compressed form that `read_module` reads; literals in words make it half of what a wheel's own is."""
+    import lzma
+
+    words = {"id": lzma.FILTER_LZMA2, "preset": 9, "lc": 2, "lp": 2, "pb": 2}
+    return lzma.compress(content, format=lzma.FORMAT_XZ, filters=[words])
+
+
 @dataclass(frozen=True, slots=True)
 class EntryInfo:
     """One entry point, as read from the binary.
@@ -74,8 +98,8 @@ class Variant:
         """Returns the module; raises ShaderBuildError when it is missing, damaged or behind its sources."""
         self._freshness.require(self.name, self._sources)
         try:
-            content = self.file.read_bytes()
-        except OSError as error:
+            content = read_module(self.file)
+        except (OSError, EOFError, ValueError) as error:
             raise ShaderBuildError(
                 "a built shader cannot be read", asked=self.name, seen=str(error), hint=_rebuild_hint()
             ) from None

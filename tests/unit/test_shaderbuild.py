@@ -10,7 +10,7 @@ import pytest
 
 from fuelvk.base.errors import ShaderBuildError, UnknownNameError
 from fuelvk.shaderbuild import Manifest, build, builder, load_manifest
-from fuelvk.shaderbuild.manifest import read_document
+from fuelvk.shaderbuild.manifest import pack_module, read_document
 from fuelvk.shaderbuild.paths import source_root
 
 pytestmark = pytest.mark.build
@@ -246,6 +246,19 @@ def test_stale_and_damaged_output_is_noticed(tree: Tree) -> None:
     with pytest.raises(ShaderBuildError, match="older than its sources.*scale.h.*next: "):
         tree.manifest().variant("unit/scale", mode="bda", step=2).spirv()
     assert tree.manifest().stale_sources() == ["shaders/slang/lib/scale.h"]
+
+
+def test_compressed_modules_of_a_wheel(tree: Tree) -> None:
+    variant = tree.manifest().variant("unit/scale", mode="bda", step=2)
+    content = variant.spirv()
+    packed = variant.file.with_name(variant.file.name + ".xz")
+    packed.write_bytes(pack_module(content))
+    variant.file.unlink()
+    assert variant.spirv() == content
+    assert pack_module(content) == packed.read_bytes()
+    packed.write_bytes(packed.read_bytes()[:-20])
+    with pytest.raises(ShaderBuildError, match="cannot be read"):
+        variant.spirv()
 
 
 def test_damaged_manifest(tree: Tree) -> None:
