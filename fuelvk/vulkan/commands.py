@@ -230,6 +230,11 @@ class Recorder:
         label = ": ".join(
             filter(None, (self.label, self._label or (repr(self._bound) if self._bound else "")))
         )
+        if self._device.debug.raising:
+            for index, commands in enumerate(pool.buffers):
+                self._device.debug.name(
+                    self._api, self._device.handle, "command_buffer", commands, f"{label} {index}"
+                )
         used = self._count // COMMANDS_PER_BUFFER + 1
         buffers, self._buffers = set(self._buffers), []
         return Recording(self._device, pool, used, buffers, label, keep)

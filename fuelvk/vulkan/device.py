@@ -98,6 +98,7 @@ class Device:
         self._choose_memory(physical, memory_budget)
         #: For the caller's use: pipelines under keys that are cheaper to look up than the store's.
         self.shader_pipelines: dict[Any, Pipeline] = {}
+        self._name("semaphore", self.queue.semaphore, "timeline")
         self.usable = True
         _live.add(self)
         self.caps = self._capabilities()
@@ -192,9 +193,8 @@ class Device:
             self._refuse()
         if self.debug.raising:
             self.debug.raise_pending()
-        recording.check()
         try:
-            return self.queue.submit(recording.array, recording.count, recording.use, recording.label)
+            return self.queue.submit(recording)
         except DeviceLostError:
             self._lose()
             raise
@@ -305,6 +305,8 @@ class Device:
                 alignment=info.limits.storage_alignment,
                 atom_size=info.limits.atom_size,
                 idle=self.idle,
+                guard=self.queue.lock,
+                name=self._name,
                 hidden=hidden,
             )
 
@@ -362,6 +364,9 @@ class Device:
                 asked=f"{nbytes} bytes at {offset}",
                 allowed=f"{buffer.nbytes} bytes",
             )
+
+    def _name(self, kind: str, handle: Any, name: str) -> None:
+        self.debug.name(self.api, self.handle, kind, handle, name)
 
     def _lose(self) -> None:
         self._dead = "lost"

@@ -8,6 +8,7 @@ buffer that ends at a page.
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import threading
 from collections import deque
@@ -73,6 +74,8 @@ class Pool:
         alignment: int,
         atom_size: int,
         idle: Callable[[], None],
+        guard: threading.Lock,
+        name: Callable[[str, Any, str], None],
         hidden: bool = False,
     ) -> None:
         self.api = api
@@ -86,6 +89,7 @@ class Pool:
         self.view_alignment = max(16, alignment)
         self.atom_size = atom_size
         self.idle = idle
+        self._name = name
         self.hidden = hidden
         self.blocks: dict[int, Block] = {}
         #: Moves when slots cease to exist, so that recordings know when to look whether theirs do.
@@ -96,7 +100,8 @@ class Pool:
         self._open: Block | None = None
         self._next_index = 0
         self._next_size = max(SMALLEST_BLOCK, min(FIRST_BLOCK, budget // 16 // ALIGNMENT * ALIGNMENT))
-        self._lock = threading.RLock()
+        self._guard = guard
+        self._lock = threading.Lock()
         self._in_use = self._peak = self._reserved = self._live = 0
 
     @property
@@ -110,17 +115,44 @@ class Pool:
         Its contents are whatever was there. Raises OutOfDeviceMemoryError.
         """
         size = size_class(nbytes, self.alignment)
+        slot = self._take(size)
+        if slot is None:
+            slot = self._take_under_pressure(size, nbytes)
+        return Buffer(self, slot, nbytes)
+
+    def _take(self, size: int, *, merge: bool = False) -> Slot | None:
         with self._lock:
             if self.returned:
                 self._take_back()
             waiting = self._free.get(size)
-            slot = heapq.heappop(waiting)[1] if waiting else self._carve(size, nbytes)
+            slot = heapq.heappop(waiting)[1] if waiting else self._carve(size)
+            if slot is None:
+                slot = self._merge(size) if merge else None
+                if slot is None:
+                    return None
             slot.free = False
             slot.block.live += 1
             self._live += 1
             self._in_use += size
             self._peak = max(self._peak, self._in_use)
-        return Buffer(self, slot, nbytes)
+            return slot
+
+    def _take_under_pressure(self, size: int, nbytes: int) -> Slot:
+        if size + PADDING > self.max_buffer:
+            raise OutOfDeviceMemoryError(
+                "a buffer larger than the device allocates", asked=nbytes, allowed=self.max_buffer - PADDING
+            )
+        self.trim()
+        slot = self._take(size, merge=True)
+        if slot is None:
+            raise OutOfDeviceMemoryError(
+                "device memory exhausted",
+                asked=f"{nbytes} bytes",
+                seen=f"{self._in_use} bytes in use, {self._reserved} reserved",
+                allowed=f"a budget of {self.budget} bytes",
+                hint="free tensors, or raise FUELVK_MEMORY_BUDGET",
+            )
+        return slot
 
     def statistics(self) -> MemoryStatistics:
         """Returns the numbers of this moment."""
@@ -137,17 +169,19 @@ class Pool:
     def trim(self) -> int:
         """Waits for the device and gives blocks without live buffers back to it.
 
-        Returns how many bytes that freed.
+        Returns how many bytes that freed. Nothing is submitted meanwhile, so that no recording can come to name
+        a block that is on its way out.
         """
         for hook in self._hooks:
             hook()
-        self.idle()
-        with self._lock:
-            self._take_back()
-            empty = [block for block in self.blocks.values() if not block.live]
-            for block in empty:
-                self._drop(block)
-            return sum(block.size for block in empty)
+        with self._guard:
+            self.idle()
+            with self._lock:
+                self._take_back()
+                empty = [block for block in self.blocks.values() if not block.live]
+                for block in empty:
+                    self._drop(block)
+        return sum(block.size for block in empty)
 
     def close(self) -> None:
         """Destroys every block, live buffers or not."""
@@ -172,15 +206,12 @@ class Pool:
         slot.free = True
         heapq.heappush(self._free.setdefault(slot.size, []), (slot.order, slot))
 
-    def _carve(self, size: int, nbytes: int) -> Slot:
+    def _carve(self, size: int) -> Slot | None:
         block = self._open
         if size > DEDICATED or block is None or block.used + size > block.size:
-            block = self._grow(size, size if size > DEDICATED else max(self._next_size, size), nbytes)
+            block = self._grow(size, size if size > DEDICATED else max(self._next_size, size))
             if block is None:
-                merged = self._merge(size)
-                if merged is None:
-                    raise self._exhausted(nbytes)
-                return merged
+                return None
             if size <= DEDICATED:
                 self._open = block
                 self._next_size = min(self._next_size * 2, LARGEST_BLOCK)
@@ -193,7 +224,7 @@ class Pool:
         return slot
 
     def _merge(self, size: int) -> Slot | None:
-        """Returns a slot made of free neighbours, the last resort; ``trim`` has waited for the device before."""
+        """Returns a slot made of free neighbours, the last resort."""
         for block in self.blocks.values():
             run: list[Slot] = []
             total = 0
@@ -214,8 +245,11 @@ class Pool:
             self._forget(run)
             block.slots = [slot for slot in block.slots if slot.alive]
             made = self._cut(block, start, size)
+            made.last = last = max((slot.last_use() for slot in run), default=0)
             if end - start > size:
-                self._offer(self._cut(block, start + size, end - start - size))
+                rest = self._cut(block, start + size, end - start - size)
+                rest.last = last
+                self._offer(rest)
             return made
         return None
 
@@ -228,36 +262,16 @@ class Pool:
                 waiting.remove((slot.order, slot))
                 heapq.heapify(waiting)
 
-    def _grow(self, needed: int, wished: int, nbytes: int) -> Block | None:
+    def _grow(self, needed: int, wished: int) -> Block | None:
         """Returns a new block, or None when neither the budget nor the device has room for one."""
-        if needed + PADDING > self.max_buffer:
-            raise OutOfDeviceMemoryError(
-                "a buffer larger than the device allocates", asked=nbytes, allowed=self.max_buffer - PADDING
-            )
-        room = self.budget - self._reserved
-        if needed > room:
-            self.trim()
-            room = self.budget - self._reserved
+        room = min(self.budget - self._reserved, self.max_buffer - PADDING)
         if needed > room:
             return None
-        size = min(wished, room // self.alignment * self.alignment, self.max_buffer - PADDING)
-        try:
-            return self._create(max(size, needed))
-        except OutOfDeviceMemoryError:
-            self.trim()
-        try:
-            return self._create(needed)
-        except OutOfDeviceMemoryError:
-            return None
-
-    def _exhausted(self, nbytes: int) -> OutOfDeviceMemoryError:
-        return OutOfDeviceMemoryError(
-            "device memory exhausted",
-            asked=f"{nbytes} bytes",
-            seen=f"{self._in_use} bytes in use, {self._reserved} reserved",
-            allowed=f"a budget of {self.budget} bytes",
-            hint="free tensors, or raise FUELVK_MEMORY_BUDGET",
-        )
+        size = min(wished, room // self.alignment * self.alignment)
+        for attempt in dict.fromkeys((max(size, needed), needed)):
+            with contextlib.suppress(OutOfDeviceMemoryError):
+                return self._create(attempt)
+        return None
 
     def _create(self, size: int) -> Block:
         a, null = self.api, self.api.null
@@ -298,6 +312,8 @@ class Pool:
         self._next_index += 1
         self._reserved += size
         self.blocks[block.index] = block
+        self._name("buffer", block.handle, f"block {block.index} of {size} bytes")
+        self._name("memory", block.memory, f"memory of block {block.index}")
         return block
 
     def _map(self, memory: Any) -> Any:

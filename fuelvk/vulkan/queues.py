@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fuelvk.vulkan.buffers import Use
 from fuelvk.vulkan.loader import VK_TIMEOUT, Api, check, failure
+
+if TYPE_CHECKING:
+    from fuelvk.vulkan.commands import Recording
 
 #: A wait is cut into pieces of this many nanoseconds, so that Ctrl-C is heard.
 _WAIT_SLICE = 100_000_000
@@ -46,19 +48,20 @@ class Queue:
         self._submit = api.lib.vkQueueSubmit
         self._cell = threading.local()
 
-    def submit(self, command_buffers: Any, count: int, use: Use, label: str) -> int:
-        """Submits and returns the timeline value, which is also stored in ``use``."""
+    def submit(self, recording: Recording) -> int:
+        """Submits and returns the timeline value, which the recording and its memory remember."""
         with self.lock:
+            recording.check()
             value = self.value + 1
             info = self._info
             self._signal[0] = value
-            info.commandBufferCount = count
-            info.pCommandBuffers = command_buffers
+            info.commandBufferCount = recording.count
+            info.pCommandBuffers = recording.array
             result = self._submit(self.handle, 1, info, self.api.null)
             if result:
                 raise self._failed(result, "vkQueueSubmit")
-            self.value = use.value = value
-            self.label = label
+            self.value = recording.use.value = value
+            self.label = recording.label
         return value
 
     def poll(self) -> int:
