@@ -6,9 +6,10 @@ Nothing is loaded before ``enumerate_devices`` or ``open_device`` is called.
 from __future__ import annotations
 
 from fuelvk.vulkan.buffers import Buffer
+from fuelvk.vulkan.capabilities import Capabilities
 from fuelvk.vulkan.commands import Recorder, Recording
 from fuelvk.vulkan.device import Device, open_device
-from fuelvk.vulkan.features import Capabilities, DeviceInfo, FloatControls, Heap, Limits
+from fuelvk.vulkan.features import DeviceInfo, FloatControls, Heap, Limits
 from fuelvk.vulkan.instance import DeviceList, enumerate_devices, match_device
 from fuelvk.vulkan.memory import MemoryStatistics
 from fuelvk.vulkan.pipelines import Pipeline

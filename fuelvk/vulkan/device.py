@@ -12,20 +12,14 @@ from typing import Any
 from fuelvk.base import env
 from fuelvk.base.errors import DeviceLostError, FuelvkError, ParameterError, UnsupportedError
 from fuelvk.vulkan.buffers import Buffer
+from fuelvk.vulkan.capabilities import Capabilities, guaranteed_subgroup
 from fuelvk.vulkan.command_pools import CommandPools
 from fuelvk.vulkan.commands import Recorder, Recording, Structures
-from fuelvk.vulkan.features import EXTENSIONS, Capabilities, DeviceInfo, enabled_chain, guaranteed_subgroup
+from fuelvk.vulkan.features import EXTENSIONS, DeviceInfo, enabled_chain
 from fuelvk.vulkan.instance import Instance, instance, validation_mode
 from fuelvk.vulkan.loader import Api, check
-from fuelvk.vulkan.memory import (
-    DEVICE_LOCAL,
-    HOST_CACHED,
-    HOST_COHERENT,
-    HOST_VISIBLE,
-    PADDING,
-    MemoryStatistics,
-    Pool,
-)
+from fuelvk.vulkan.memory import PADDING, MemoryStatistics
+from fuelvk.vulkan.memory_types import open_pools
 from fuelvk.vulkan.pipelines import Pipeline, PipelineStore
 from fuelvk.vulkan.queues import Queue
 from fuelvk.vulkan.transfers import InPlace, Staged, Transfers
@@ -35,7 +29,6 @@ _LAVAPIPE = 13
 #: it on.
 _MESA_WITH_FAST_ADDRESSES = 25
 _ERROR_BYTES = 256
-_HEAP_SHARE = 0.8
 
 _live: weakref.WeakSet[Device] = weakref.WeakSet()
 
@@ -95,10 +88,17 @@ class Device:
         cache = env.cache_dir() / "pipelines"
         self.pipelines = PipelineStore(self.api, self.handle, info, self.debug, addressing, cache)
         self.pools = CommandPools(self)
-        self._choose_memory(physical, memory_budget)
+        chosen = open_pools(self, physical, memory_budget, staging=env.get("FUELVK_FORCE_STAGING"))
+        self.memory, self.unified_memory = chosen.device, chosen.upload is None
+        self._memory_pools = [pool for pool in (chosen.device, chosen.upload, chosen.download) if pool]
+        self._transfers: Transfers = (
+            InPlace(self)
+            if chosen.upload is None or chosen.download is None
+            else Staged(self, chosen.upload, chosen.download)
+        )
         #: For the caller's use: pipelines under keys that are cheaper to look up than the store's.
         self.shader_pipelines: dict[Any, Pipeline] = {}
-        self._name("semaphore", self.queue.semaphore, "timeline")
+        self.name("semaphore", self.queue.semaphore, "timeline")
         self.usable = True
         _live.add(self)
         self.caps = self._capabilities()
@@ -272,69 +272,6 @@ class Device:
         check(a.lib.vkCreateDevice(physical, create, a.null, cell), "vkCreateDevice")
         return cell[0]
 
-    def _choose_memory(self, physical: Any, wished_budget: int | None) -> None:
-        a, info = self.api, self.info
-        budget_info = a.new("VkPhysicalDeviceMemoryBudgetPropertiesEXT")
-        has_budget = "memory_budget" in info.features
-        memory = a.new("VkPhysicalDeviceMemoryProperties2", pNext=budget_info if has_budget else a.null)
-        a.lib.vkGetPhysicalDeviceMemoryProperties2(physical, memory)
-        properties = memory.memoryProperties
-        allowed = self._buffer_memory_types()
-        types = [
-            (i, properties.memoryTypes[i].propertyFlags, properties.memoryTypes[i].heapIndex)
-            for i in range(properties.memoryTypeCount)
-            if allowed >> i & 1
-        ]
-        shared = info.type in ("cpu", "integrated") and any(flags & HOST_VISIBLE for _, flags, _ in types)
-        staging = env.get("FUELVK_FORCE_STAGING")
-
-        def pool(preferred: int, avoided: int, *, hidden: bool = False, budget: int | None = None) -> Pool:
-            index, flags, heap = max(
-                types, key=lambda t: (_score(t[1], preferred), -_score(t[1], avoided), -t[0])
-            )
-            size = properties.memoryHeaps[heap].size
-            available = budget_info.heapBudget[heap] if has_budget else 0
-            return Pool(
-                a,
-                self.handle,
-                memory_type=index,
-                flags=flags,
-                addresses="bda" in info.features,
-                budget=budget if budget is not None else int(available or size * _HEAP_SHARE),
-                max_buffer=min(info.limits.max_buffer_size, info.limits.max_allocation),
-                alignment=info.limits.storage_alignment,
-                atom_size=info.limits.atom_size,
-                idle=self.idle,
-                guard=self.queue.lock,
-                name=self._name,
-                hidden=hidden,
-            )
-
-        host = HOST_VISIBLE | HOST_COHERENT | HOST_CACHED
-        if shared:
-            self.memory = pool(DEVICE_LOCAL | host, 0, hidden=staging, budget=wished_budget)
-        else:
-            self.memory = pool(DEVICE_LOCAL, HOST_VISIBLE, hidden=True, budget=wished_budget)
-        self.unified_memory = shared and not staging
-        self._memory_pools = [self.memory]
-        if self.unified_memory:
-            self._transfers: Transfers = InPlace(self)
-        else:
-            upload, download = pool(HOST_VISIBLE | HOST_COHERENT, HOST_CACHED), pool(host, 0)
-            self._memory_pools += [upload, download]
-            self._transfers = Staged(self, upload, download)
-
-    def _buffer_memory_types(self) -> int:
-        a = self.api
-        cell = a.ffi.new("VkBuffer*")
-        usage = 0x23 | (0x20000 if "bda" in self.info.features else 0)
-        info = a.new("VkBufferCreateInfo", size=PADDING, usage=usage)
-        check(a.lib.vkCreateBuffer(self.handle, info, a.null, cell), "vkCreateBuffer")
-        needs = a.ffi.new("VkMemoryRequirements*")
-        a.lib.vkGetBufferMemoryRequirements(self.handle, cell[0], needs)
-        a.lib.vkDestroyBuffer(self.handle, cell[0], a.null)
-        return int(needs.memoryTypeBits)
-
     def _capabilities(self) -> Capabilities:
         info = self.info
         largest = min(info.limits.max_buffer_size, info.limits.max_allocation) - PADDING
@@ -365,7 +302,8 @@ class Device:
                 allowed=f"{buffer.nbytes} bytes",
             )
 
-    def _name(self, kind: str, handle: Any, name: str) -> None:
+    def name(self, kind: str, handle: Any, name: str) -> None:
+        """Names a Vulkan object for validation messages and debuggers."""
         self.debug.name(self.api, self.handle, kind, handle, name)
 
     def _lose(self) -> None:
@@ -385,10 +323,6 @@ class Device:
     def _after_fork(self) -> None:
         self._dead = "forked"
         self.usable = False
-
-
-def _score(flags: int, wanted: int) -> int:
-    return (flags & wanted).bit_count()
 
 
 def _close_all() -> None:

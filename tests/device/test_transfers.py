@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from fuelvk.base.errors import ParameterError
-from fuelvk.vulkan import Device, DeviceInfo, open_device
+from fuelvk.vulkan import Buffer, Device, DeviceInfo, open_device
+from fuelvk.vulkan.memory import HOST_COHERENT
 from fuelvk.vulkan.transfers import STAGE_BYTES, STAGES
 from tests.device.programs import fill, fill_pipeline, words
 
@@ -75,6 +76,32 @@ def test_ranges_are_checked(either: Device, offset: int, nbytes: int) -> None:
         either.write(buffer, bytes(nbytes), offset)
     with pytest.raises(ParameterError, match="a range outside its buffer"):
         either.read(buffer, nbytes, offset)
+
+
+def test_memory_that_is_not_coherent_is_flushed_and_invalidated(
+    info: DeviceInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_device(info) as device:
+        if not device.unified_memory:
+            pytest.skip("needs memory shared with the host")
+        device.memory.flags &= ~HOST_COHERENT
+        for block in device.memory.blocks.values():
+            block.coherent = False
+        calls: list[bool] = []
+        synchronize = device.memory.synchronize
+
+        def counted(buffer: Buffer, offset: int, nbytes: int, *, to_device: bool) -> None:
+            calls.append(to_device)
+            synchronize(buffer, offset, nbytes, to_device=to_device)
+
+        monkeypatch.setattr(device.memory, "synchronize", counted)
+        for nbytes in (1, 100, 5000, 9 << 20):
+            buffer = device.alloc(nbytes)
+            assert buffer.mapped is None
+            device.write(buffer, b"\x07" * nbytes)
+            device.write(buffer, b"\x08", nbytes - 1)
+            assert bytes(device.read(buffer)) == b"\x07" * (nbytes - 1) + b"\x08"
+        assert calls == [True, True, False] * 4
 
 
 def test_error_words_start_at_zero(either: Device) -> None:
