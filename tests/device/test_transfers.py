@@ -81,6 +81,7 @@ def test_ranges_are_checked(either: Device, offset: int, nbytes: int) -> None:
 def test_memory_that_is_not_coherent_is_flushed_and_invalidated(
     info: DeviceInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("FUELVK_FORCE_STAGING", "0")
     with open_device(info) as device:
         if not device.unified_memory:
             pytest.skip("needs memory shared with the host")
