@@ -1,0 +1,186 @@
+"""Pointwise ops on Vulkan: one operand or two, contiguous, a repeated element, or any strides."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cpu_reference import c as ckernels
+from fuelvk.base.dtypes import DType
+from fuelvk.base.shapes import Layout, Shape, collapse, elements
+from fuelvk.graph.types import PrimitiveId
+from fuelvk.kernels._cpu import c_kernel, numpy_reference
+from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv, vulkan
+from fuelvk.kernels.ops._elements import also_of, gathered, grid, padded, wide_or_small
+from fuelvk.kernels.ops._rows import fits_index
+from fuelvk.kernels.primitive_costs import primitive_cost_cpu, primitive_cost_vulkan
+from fuelvk.kernels.types import KernelCaps, PrecisionGuarantee, Registration
+
+if TYPE_CHECKING:
+    from fuelvk.vulkan import Buffer
+
+_RANK = 5
+_PAIRED, _ONE_A = 1, 2  # operand i that is a single element: _ONE_A << i
+_UNARY = struct.Struct("<9I5i")
+_BINARY = struct.Struct("<10I10i")
+
+
+class Operands:
+    """The operands of a pointwise op over the output's shape, collapsed to at most ``rank`` axes."""
+
+    __slots__ = ("buffers", "count", "flat", "offsets", "ones", "shape", "strides")
+
+    def __init__(
+        self,
+        context: VulkanContext,
+        buffers: Sequence[Buffer],
+        layouts: Sequence[Layout],
+        dtypes: Sequence[DType],
+        shape: Shape,
+        rank: int,
+    ) -> None:
+        views = [v.broadcast_to(shape) for v in layouts]
+        self.buffers = list(buffers)
+        self.shape, self.strides = collapse(shape, *(v.strides for v in views))
+        if len(self.shape) > rank:
+            packed = [gathered(context, d, b, v) for d, b, v in zip(dtypes, buffers, views, strict=True)]
+            self.buffers, views = [b for b, _ in packed], [v for _, v in packed]
+            self.shape, self.strides = collapse(shape, *(v.strides for v in views))
+        self.count = elements(shape)
+        self.offsets = [v.offset for v in views]
+        self.ones = [s == (0,) for s in self.strides]
+        steps_ok = len(self.shape) == 1 and all(s in ((0,), (1,)) for s in self.strides)
+        self.flat = steps_ok and (self.count == 1 or sum(self.ones) < min(len(self.ones), 2))
+
+    def walks(self, rank: int) -> tuple[int, ...]:
+        """Returns the strides of every operand, each padded to ``rank`` axes, one after the other."""
+        return tuple(s for strides in self.strides for s in padded(strides, rank, 0))
+
+
+def _flags(operands: Operands, target: Layout) -> int:
+    used = [o for o, one in zip(operands.offsets, operands.ones, strict=True) if not one]
+    flags = _PAIRED * all(o % 2 == 0 for o in (*used, target.offset))
+    for i, one in enumerate(operands.ones):
+        flags |= (_ONE_A << i) * one
+    return flags
+
+
+def _kernel(
+    op: str, dtype: DType, small: ShaderRef, wide: ShaderRef | None, pack: Callable[..., bytes]
+) -> Any:
+    def kernel(
+        inputs: Sequence[Buffer],
+        outputs: Sequence[Buffer],
+        layouts: Sequence[Layout],
+        params: Mapping[str, Any],
+        context: VulkanContext,
+    ) -> None:
+        *given, target = layouts
+        if 0 in target.shape:
+            return
+        operands = Operands(context, inputs, given, (dtype,) * len(inputs), target.shape, _RANK)
+        shader = wide_or_small(small, wide, context.caps, operands.count)
+        groups = grid(shader, context, operands.count)
+        context.dispatch(
+            shader,
+            groups,
+            (*operands.buffers, outputs[0]),
+            1 << len(inputs),
+            pack(operands, groups[0], target),
+            entry=f"{op}_flat" if operands.flat else f"{op}_strided",
+        )
+
+    return kernel
+
+
+def _pack_unary(operands: Operands, groups_x: int, target: Layout) -> bytes:
+    extents = padded(operands.shape, _RANK, 1)[1:]
+    flags = _flags(operands, target) & _PAIRED
+    return _UNARY.pack(
+        operands.count, groups_x, flags, *operands.offsets, target.offset, *extents, *operands.walks(_RANK)
+    )
+
+
+def _pack_binary(operands: Operands, groups_x: int, target: Layout) -> bytes:
+    extents = padded(operands.shape, _RANK, 1)[1:]
+    return _BINARY.pack(
+        operands.count,
+        groups_x,
+        _flags(operands, target),
+        *operands.offsets,
+        target.offset,
+        *extents,
+        *operands.walks(_RANK),
+    )
+
+
+def _twice(kernel: Any) -> Any:
+    """Integer shaders are written for two operands; an op of one passes it twice."""
+
+    def doubled(inputs: Any, outputs: Any, layouts: Any, params: Any, context: Any) -> None:
+        kernel((inputs[0], inputs[0]), outputs, (layouts[0], *layouts), params, context)
+
+    return doubled
+
+
+def _cpu(function: str) -> Callable[..., None]:
+    def kernel(inputs: Any, outputs: Any, layouts: Any, params: Mapping[str, Any], context: Any) -> None:
+        y = outputs[0]
+        if y.size:
+            ckernels.call(
+                function, *(np.ascontiguousarray(np.broadcast_to(x, y.shape)) for x in inputs), y, y.size
+            )
+
+    return kernel
+
+
+def pointwise(
+    op: str,
+    dtype: DType,
+    inputs: int,
+    stem: str,
+    *,
+    precision: PrecisionGuarantee,
+    wrapper: str,
+    result: DType | None = None,
+    shapes: bool = False,
+) -> tuple[Registration, ...]:
+    """Returns the table rows of a pointwise op for one dtype.
+
+    ``stem`` holds the entries ``<op>_flat`` and ``<op>_strided``; ``shapes`` says whether it comes in small and
+    wide workgroups.
+    """
+    op_id = PrimitiveId(op)
+    dtypes = (dtype,) * inputs + (result or dtype,)
+    small = spirv(stem, f"{op}_flat", dtype=dtype, **({"shape": "small"} if shapes else {}))
+    wide = spirv(stem, f"{op}_flat", dtype=dtype, shape="wide") if shapes else None
+    doubled = inputs == 1 and stem == "pointwise/integer"
+    kernel = _kernel(op, dtype, small, wide, _pack_unary if inputs == 1 and not doubled else _pack_binary)
+    row = vulkan(
+        op_id,
+        dtypes,
+        _twice(kernel) if doubled else kernel,
+        shaders=(small,),
+        cost=primitive_cost_vulkan(op, dtypes),
+        precision=precision,
+        wrapper=wrapper,
+        caps=KernelCaps(strided_input=True),
+        admits=fits_index,
+    )
+    cost = primitive_cost_cpu(op, dtypes)
+    return (
+        also_of(row, *([] if wide is None else [wide])),
+        c_kernel(
+            op_id,
+            dtypes,
+            _cpu(f"{op}_{dtype.key}"),
+            functions=(f"{op}_{dtype.key}",),
+            cost=cost,
+            precision=precision,
+            wrapper=wrapper,
+        ),
+        numpy_reference(op_id, dtypes, cost=cost),
+    )

@@ -1,0 +1,149 @@
+"""Softmax, RMS norm and layer norm over the last axis: one C call and one dispatch for all three."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cpu_reference import c as ckernels
+from fuelvk.base.dtypes import FLOATS, DType
+from fuelvk.base.shapes import Layout, elements
+from fuelvk.graph.types import OpId
+from fuelvk.kernels._cpu import c_kernel, numpy_reference
+from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, offset_of, spirv, vulkan
+from fuelvk.kernels.types import CostFunction, PrecisionGuarantee, Registration, Shapes
+
+if TYPE_CHECKING:
+    from fuelvk.vulkan import Buffer
+
+# Kernels index with 32 signed bits.
+MAX_ELEMENTS = 2**31 - 1
+_ROW_THREADS = 64
+_PAIRED, _HAS_WEIGHT, _HAS_BIAS = 1, 2, 4
+_PARAMS = struct.Struct("<8I8s8s")
+
+
+def scalar_words(value: float, dtype: DType) -> bytes:
+    """Returns ``value`` in the accumulator of ``dtype`` as two 32-bit words, the second 0 for F32."""
+    return (
+        struct.pack("<d", value) if dtype is DType.F64 else struct.pack("<4s4x", np.float32(value).tobytes())
+    )
+
+
+def row_groups(shader: ShaderRef, context: VulkanContext, rows: int) -> tuple[int, int, int]:
+    """Returns the grid for ``rows`` rows: a workgroup each, or a subgroup each where the variant has a width."""
+    width = int(shader.variant(context.caps).axes.get("width", 0))
+    return context.fold(-(-rows // (_ROW_THREADS // width if width else 1)))
+
+
+def fits_index(shapes: Shapes, params: Mapping[str, Any], capabilities: Any) -> str | None:
+    """The ``admits`` of kernels that index elements with 32 bits."""
+    largest = max((elements(s) for s in shapes if s is not None), default=0)
+    return (
+        None
+        if largest <= MAX_ELEMENTS
+        else f"an operand of {largest} elements; this kernel indexes {MAX_ELEMENTS}"
+    )
+
+
+def _cpu(name: str, dtype: DType) -> Callable[..., None]:
+    function = f"{name}_{dtype.key}"
+
+    def kernel(inputs: Any, outputs: Any, layouts: Any, params: Mapping[str, Any], context: Any) -> None:
+        x, y = inputs[0], outputs[0]
+        if x.size:
+            n = x.shape[-1]
+            ckernels.call(function, *inputs, y, x.size // n, n, *params.values())
+
+    return kernel
+
+
+def _vulkan(shader: ShaderRef, dtype: DType) -> Callable[..., None]:
+    def kernel(
+        inputs: Sequence[Buffer | None],
+        outputs: Sequence[Buffer],
+        layouts: Sequence[Layout | None],
+        params: Mapping[str, Any],
+        context: VulkanContext,
+    ) -> None:
+        x, y = inputs[0], outputs[0]
+        assert x is not None and layouts[0] is not None
+        shape = layouts[0].shape
+        if 0 in shape:
+            return
+        n = shape[-1]
+        rows = elements(shape[:-1])
+        weight, bias = (*inputs[1:], None, None)[:2]
+        offsets = [
+            offset_of(layout) for layout in (layouts[0], *(*layouts[1:-1], None, None)[:2], layouts[-1])
+        ]
+        flags = _HAS_WEIGHT * (weight is not None) | _HAS_BIAS * (bias is not None)
+        flags |= _PAIRED * all(v % 2 == 0 for v in (n, *offsets))
+        groups = row_groups(shader, context, rows)
+        context.dispatch(
+            shader,
+            groups,
+            (x, x if weight is None else weight, x if bias is None else bias, y),
+            0b1000,
+            _PARAMS.pack(
+                rows,
+                n,
+                groups[0],
+                flags,
+                *offsets,
+                scalar_words(n, dtype),
+                scalar_words(params.get("eps", 0.0), dtype),
+            ),
+        )
+
+    return kernel
+
+
+def row_op(
+    op_id: OpId,
+    inputs: int,
+    *,
+    wrapper: str,
+    cpu_cost: CostFunction,
+    vulkan_cost: Callable[..., Any],
+    precision: PrecisionGuarantee,
+) -> tuple[Registration, ...]:
+    """Returns the table rows of a row op with up to ``inputs`` inputs of one dtype, for every float type."""
+    name = op_id.name.lower()
+    found: list[Registration] = []
+    for dtype in FLOATS:
+        dtypes = (dtype,) * (inputs + 1)
+        shader = spirv("rows/rows", name, dtype=dtype)
+        found += (
+            vulkan(
+                op_id,
+                dtypes,
+                _vulkan(shader, dtype),
+                shaders=(shader,),
+                cost=_bound_dtype(vulkan_cost, dtype),
+                precision=precision,
+                wrapper=wrapper,
+                admits=fits_index,
+            ),
+            c_kernel(
+                op_id,
+                dtypes,
+                _cpu(name, dtype),
+                functions=(f"{name}_{dtype.key}",),
+                cost=cpu_cost,
+                precision=precision,
+                wrapper=wrapper,
+            ),
+            numpy_reference(op_id, dtypes, cost=cpu_cost),
+        )
+    return tuple(found)
+
+
+def _bound_dtype(cost: Callable[..., Any], dtype: DType) -> CostFunction:
+    def bound(shapes: Shapes, params: Mapping[str, Any], capabilities: Any = None) -> Any:
+        return cost(shapes, params, capabilities, dtype=dtype)
+
+    return bound

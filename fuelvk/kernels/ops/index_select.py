@@ -1,0 +1,100 @@
+"""Kernels of the primitive index_select, by element size; indices are I64, I32 or U32."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from cpu_reference import c as ckernels
+from fuelvk.base.dtypes import INDICES, DType
+from fuelvk.base.shapes import elements, normalize_axis
+from fuelvk.graph.types import PrimitiveId
+from fuelvk.kernels._cpu import c_kernel, numpy_reference
+from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv, vulkan
+from fuelvk.kernels.claims import STRICT_EXACT
+from fuelvk.kernels.ops._elements import also_of, grid, wide_or_small
+from fuelvk.kernels.ops._rows import fits_index
+from fuelvk.kernels.primitive_costs import primitive_cost_cpu, primitive_cost_vulkan
+from fuelvk.kernels.types import Registration
+
+INDEX_SELECT = PrimitiveId("index_select")
+_PARAMS = struct.Struct("<10I")
+
+
+def _shader(size: int, shape: str = "small") -> ShaderRef:
+    return spirv("movement/index_select", "index_select", bytes=size, shape=shape)
+
+
+def _on_cpu(inputs: Any, outputs: Any, layouts: Any, params: Mapping[str, Any], context: Any) -> None:
+    (x, indices), y = inputs, outputs[0]
+    if not y.size:
+        return
+    axis = normalize_axis(params["axis"], x.ndim)
+    inner_bytes = elements(x.shape[axis + 1 :]) * x.itemsize
+    outer = elements(x.shape[:axis])
+    wide = indices.astype(np.int64, copy=False)
+    ckernels.call("index_select", x, wide, y, outer, x.shape[axis], wide.size, inner_bytes)
+
+
+def _on_vulkan(size: int, index: DType) -> Callable[..., None]:
+    words = index.size // 4
+
+    def kernel(
+        inputs: Any, outputs: Any, layouts: Any, params: Mapping[str, Any], context: VulkanContext
+    ) -> None:
+        shape = layouts[0].shape
+        axis = normalize_axis(params["axis"], len(shape))
+        count, inner, unit = layouts[1].shape[0], elements(shape[axis + 1 :]), size
+        x0, y0 = layouts[0].offset, layouts[-1].offset
+        if not elements(layouts[-1].shape):
+            return
+        while unit < 8 and not (inner % 2 or x0 % 2 or y0 % 2):
+            unit, inner, x0, y0 = unit * 2, inner // 2, x0 // 2, y0 // 2
+        n = elements(shape[:axis]) * count * inner
+        shader = wide_or_small(_shader(unit), _shader(8, "wide") if unit == 8 else None, context.caps, n)
+        groups = grid(shader, context, n)
+        errors, slot = context.error_slot
+        start = layouts[1].offset * words
+        context.dispatch(
+            shader,
+            groups,
+            (inputs[0], inputs[1], outputs[0], errors),
+            0b1100,
+            _PARAMS.pack(n, groups[0], shape[axis], count, inner, words, x0, start, y0, slot),
+        )
+
+    return kernel
+
+
+def _rows(dtype: DType, index: DType) -> tuple[Registration, ...]:
+    dtypes = (dtype, index, dtype)
+    on_vulkan = vulkan(
+        INDEX_SELECT,
+        dtypes,
+        _on_vulkan(dtype.size, index),
+        shaders=(_shader(dtype.size),),
+        cost=primitive_cost_vulkan("index_select", dtypes),
+        precision=STRICT_EXACT,
+        wrapper=__file__,
+        admits=fits_index,
+    )
+    cost = primitive_cost_cpu("index_select", dtypes)
+    return (
+        also_of(on_vulkan, *(_shader(size) for size in (1, 2, 4, 8)), _shader(8, "wide")),
+        c_kernel(
+            INDEX_SELECT,
+            dtypes,
+            _on_cpu,
+            functions=("index_select",),
+            cost=cost,
+            precision=STRICT_EXACT,
+            wrapper=__file__,
+        ),
+        numpy_reference(INDEX_SELECT, dtypes, cost=cost, precision=STRICT_EXACT),
+    )
+
+
+IMPLS = tuple(row for dtype in DType for index in INDICES for row in _rows(dtype, index))

@@ -1,0 +1,15 @@
+"""Kernels of LAYER_NORM_LAST_DIM."""
+
+from fuelvk.graph.registry import FusedOps
+from fuelvk.kernels.claims import STRICT_LAYER_NORM
+from fuelvk.kernels.costs import cost_layer_norm_vulkan, cost_norm_family_cpu
+from fuelvk.kernels.ops._rows import row_op
+
+IMPLS = row_op(
+    FusedOps.LAYER_NORM_LAST_DIM,
+    3,
+    wrapper=__file__,
+    cpu_cost=cost_norm_family_cpu,
+    vulkan_cost=cost_layer_norm_vulkan,
+    precision=STRICT_LAYER_NORM,
+)

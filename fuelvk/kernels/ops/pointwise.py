@@ -1,0 +1,41 @@
+"""Kernels of the pointwise primitives with one and two inputs of the result's dtype."""
+
+from __future__ import annotations
+
+from fuelvk.base.dtypes import FLOATS, INTEGERS, DType
+from fuelvk.kernels.claims import STRICT_CORRECTLY_ROUNDED, STRICT_EXACT, STRICT_ONE_ULP
+from fuelvk.kernels.ops._pointwise import pointwise
+from fuelvk.kernels.types import PrecisionGuarantee, Registration
+
+_EXACT_UNARY = ("neg", "abs", "relu")
+_ROUNDED_UNARY = ("sqr", "sqrt")
+_TRANSCENDENTAL = ("exp", "tanh", "gelu_erf")
+_ROUNDED_BINARY = ("add", "sub", "mul", "div")
+_EXTREMA = ("maximum", "minimum")
+_INTEGER_BINARY = ("add", "sub", "mul", "maximum", "minimum")
+
+
+def _claim(op: str, dtype: DType) -> PrecisionGuarantee:
+    """Exact where no bit is rounded; else once, except for the functions that stop at 1 ULP."""
+    if dtype.is_integer or op in (*_EXACT_UNARY, *_EXTREMA):
+        return STRICT_EXACT
+    if op in _TRANSCENDENTAL and not (op == "exp" and dtype is DType.F32):
+        return STRICT_ONE_ULP
+    return STRICT_CORRECTLY_ROUNDED if dtype in (DType.F32, DType.F64) else STRICT_ONE_ULP
+
+
+def _rows(op: str, dtype: DType, inputs: int) -> tuple[Registration, ...]:
+    stem = "pointwise/integer" if dtype.is_integer else f"pointwise/{'unary' if inputs == 1 else 'binary'}"
+    return pointwise(
+        op, dtype, inputs, stem, precision=_claim(op, dtype), wrapper=__file__, shapes=dtype.is_float
+    )
+
+
+_TABLE = (
+    *((op, dtype, 1) for op in (*_EXACT_UNARY, *_ROUNDED_UNARY, *_TRANSCENDENTAL) for dtype in FLOATS),
+    *((op, dtype, 1) for op in ("neg", "abs") for dtype in INTEGERS),
+    *((op, dtype, 2) for op in (*_ROUNDED_BINARY, *_EXTREMA) for dtype in FLOATS),
+    *((op, dtype, 2) for op in _INTEGER_BINARY for dtype in INTEGERS),
+)
+
+IMPLS = tuple(row for op, dtype, inputs in _TABLE for row in _rows(op, dtype, inputs))

@@ -1,0 +1,15 @@
+"""Kernels of RMS_NORM_LAST_DIM."""
+
+from fuelvk.graph.registry import FusedOps
+from fuelvk.kernels.claims import STRICT_RMS_NORM
+from fuelvk.kernels.costs import cost_norm_family_cpu, cost_rms_norm_vulkan
+from fuelvk.kernels.ops._rows import row_op
+
+IMPLS = row_op(
+    FusedOps.RMS_NORM_LAST_DIM,
+    2,
+    wrapper=__file__,
+    cpu_cost=cost_norm_family_cpu,
+    vulkan_cost=cost_rms_norm_vulkan,
+    precision=STRICT_RMS_NORM,
+)

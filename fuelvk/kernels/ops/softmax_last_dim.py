@@ -1,0 +1,15 @@
+"""Kernels of SOFTMAX_LAST_DIM."""
+
+from fuelvk.graph.registry import FusedOps
+from fuelvk.kernels.claims import STRICT_SOFTMAX
+from fuelvk.kernels.costs import cost_norm_family_cpu, cost_softmax_vulkan
+from fuelvk.kernels.ops._rows import row_op
+
+IMPLS = row_op(
+    FusedOps.SOFTMAX_LAST_DIM,
+    1,
+    wrapper=__file__,
+    cpu_cost=cost_norm_family_cpu,
+    vulkan_cost=cost_softmax_vulkan,
+    precision=STRICT_SOFTMAX,
+)
