@@ -45,8 +45,13 @@ def _section(row: OpRow) -> list[str]:
     if row.is_view:
         return [*lines, "A view: it relabels its input's elements and runs nothing.", ""]
     lines += ["| implementation | dtypes | claim |", "|---|---|---|"]
-    lines += [f"| {g.name} | {g.short_dtypes()} | {g.claim} |" for g in row.groups]
+    lines += [f"| {g.name} | {g.short_dtypes()} | {_cell(g.claim)} |" for g in row.groups]
     return [*lines, ""]
+
+
+def _cell(text: str) -> str:
+    """Returns text for a table cell, where a bar would end it."""
+    return text.replace("|", "\\|")
 
 
 PAGES: dict[str, Callable[[], str]] = {"docs/env.md": env.markdown, "docs/ops.md": ops_page}

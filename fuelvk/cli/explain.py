@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 
 import fuelvk as fv
+from fuelvk.base.dtypes import DType
 from fuelvk.cli import _parse
 from fuelvk.cli._output import Result, console, table
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     _parse.add_call_options(parser)
+    parser.add_argument("--all", action="store_true", help="list implementations for other dtypes too")
 
 
 def run(options: argparse.Namespace) -> Result:
@@ -26,20 +28,24 @@ def run(options: argparse.Namespace) -> Result:
 
     def show() -> None:
         console().print(f"{found.subject} on {found.device}, tolerance {found.tolerance}")
+        key = DType.parse(options.dtype).key
+        shown = [r for r in found.routes if options.all or key in r.dtypes]
         rows = [
             (
                 r.verdict,
                 r.impl,
-                " ".join(r.dtypes),
+                "/".join(dict.fromkeys(r.dtypes)),
                 r.claim,
                 f"{r.flops:,}",
                 f"{r.bytes_moved:,}",
                 r.revision,
                 r.reason,
             )
-            for r in found.routes
+            for r in shown
         ]
         headers = ("", "implementation", "dtypes", "claim", "flops", "bytes", "revision", "why")
         table(headers, rows, right=(4, 5))
+        if len(shown) < len(found.routes):
+            print(f"{len(found.routes) - len(shown)} more are written for other dtypes; --all lists them")
 
     return Result(found.as_dict(), show)

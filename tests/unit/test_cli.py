@@ -200,6 +200,7 @@ def test_embed_reads_a_file_and_shows_neighbours_of_many(
     assert "nearest by cosine" in capsys.readouterr().out
 
 
+@pytest.mark.filterwarnings("default")
 def test_embed_warns_about_a_long_text(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["embed", "cat " * 40, "--model", model, "--device", "cpu"]) == 0
     assert "warning: the text 'cat cat" in capsys.readouterr().err
