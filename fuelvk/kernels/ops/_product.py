@@ -1,22 +1,29 @@
-"""Matrix products on Vulkan: shapes and strides into dispatches, shared by matmul and fused_linear.
+"""Matrix products, shared by matmul and fused_linear: the C kernel, and strides and batches into dispatches.
 
-Three ways with the same bits: ``tiles`` runs anywhere; ``panels`` packs both operands (b once when the plan holds it
-constant) and is the fast one; ``direct`` reads the operands in place and serves few rows and small products. The last
-two need buffer addresses and a known subgroup width.
+Three ways on Vulkan with the same bits: ``tiles`` runs anywhere; ``panels`` packs both operands (b once when
+the plan holds it constant) and is the fast one; ``direct`` reads the operands in place and serves few rows and
+small products. The last two need buffer addresses and a known subgroup width.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cpu_reference import c
 from fuelvk.base.dtypes import DType
 from fuelvk.base.shapes import Layout, Shape, broadcast_shapes, collapse, contiguous_strides, elements
-from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv
-from fuelvk.kernels.types import Shapes
+from fuelvk.graph.types import OpId
+from fuelvk.kernels._cpu import c_kernel, numpy_reference
+from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv, vulkan
+from fuelvk.kernels.claims import STRICT_PRODUCT
+from fuelvk.kernels.costs import cost_fused_linear_cpu, cost_fused_linear_vulkan
+from fuelvk.kernels.primitive_costs import primitive_cost_cpu, primitive_cost_vulkan
+from fuelvk.kernels.types import CostFunction, KernelCaps, Registration, Shapes
 
 if TYPE_CHECKING:
     from fuelvk.vulkan import Buffer, Capabilities
@@ -39,7 +46,7 @@ _PANELS = struct.Struct("<9II2i8I")
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """One dispatch's worth: [batch, m, depth] @ [batch, depth, n], batch over up to three axes; strides in elements."""
+    """One dispatch's worth: [batch, m, depth] @ [batch, depth, n], up to three batch axes; strides in elements."""
 
     m: int
     n: int
@@ -69,7 +76,7 @@ def _matrix(layout: Layout, left: bool) -> Layout:
 
 
 def products(a: Layout, b: Layout, y: Layout) -> list[Product]:
-    """Returns the dispatches of a call: none for an empty output, several only for batches of odd structure."""
+    """Returns the dispatches of a call: none for an empty output, several only for odd batch structures."""
     a, b = _matrix(a, True), _matrix(b, False)
     (m, depth), n = a.shape[-2:], b.shape[-1]
     batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -140,7 +147,13 @@ class Portable:
         self.shaders: tuple[ShaderRef, ...] = (self.tiles,)
 
     def run(
-        self, context: VulkanContext, a: Buffer, b: Buffer, bias: Bias | None, y: Buffer, layouts: Sequence[Layout]
+        self,
+        context: VulkanContext,
+        a: Buffer,
+        b: Buffer,
+        bias: Bias | None,
+        y: Buffer,
+        layouts: Sequence[Layout],
     ) -> None:
         """Records ``y = a @ b (+ bias)``; layouts are a's, b's and y's."""
         for p in products(*layouts):
@@ -159,7 +172,13 @@ class Subgroups:
         self.shaders: tuple[ShaderRef, ...] = (self.direct, self.panels, self.pack)
 
     def run(
-        self, context: VulkanContext, a: Buffer, b: Buffer, bias: Bias | None, y: Buffer, layouts: Sequence[Layout]
+        self,
+        context: VulkanContext,
+        a: Buffer,
+        b: Buffer,
+        bias: Bias | None,
+        y: Buffer,
+        layouts: Sequence[Layout],
     ) -> None:
         """Records ``y = a @ b (+ bias)``; layouts are a's, b's and y's."""
         for p in products(*layouts):
@@ -188,14 +207,21 @@ class Subgroups:
 
         a_packed = context.scratch(elements(a_extents) * tiles * blocks * _BLOCK * _ROWS * size)
         strides = (p.a_offset, p.a_row, p.a_k)
-        self._pack(context, "pack_a", a, a_packed, (p.m, p.depth, tiles, blocks), strides, a_extents, p.a_batch)
+        self._pack(
+            context, "pack_a", a, a_packed, (p.m, p.depth, tiles, blocks), strides, a_extents, p.a_batch
+        )
 
         def pack_b(into: Buffer) -> None:
             strides = (p.b_offset, p.b_column, p.b_k)
-            self._pack(context, "pack_b", b, into, (p.n, p.depth, panels, blocks), strides, b_extents, p.b_batch)
+            self._pack(
+                context, "pack_b", b, into, (p.n, p.depth, panels, blocks), strides, b_extents, p.b_batch
+            )
 
-        key = f"panels {width} {self.dtype.key} {p.n} {p.depth} {p.b_offset} {p.b_column} {p.b_k} {b_extents} {p.b_batch}"
-        b_packed = context.prepare(b, elements(b_extents) * panels * blocks * _BLOCK * width * size, pack_b, key)
+        places = (p.n, p.depth, p.b_offset, p.b_column, p.b_k, *b_extents, *p.b_batch)
+        key = f"panels {self.dtype.key} {width} {' '.join(map(str, places))}"
+        b_packed = context.prepare(
+            b, elements(b_extents) * panels * blocks * _BLOCK * width * size, pack_b, key
+        )
 
         # Few workgroups keep their panel of b longest; every core (or a GPU's many) needs some to work on.
         wanted = 16 if context.caps.device_type == "cpu" else 1024
@@ -261,8 +287,68 @@ def _plain(
     """Dispatches one of the kernels that read the operands in place."""
     grid = context.fold(groups)
     where = (bias.offset, bias.stride) if bias else (0, 0)
+    flags |= _HAS_BIAS if bias else 0
     params = _PLAIN.pack(
-        p.m, p.n, p.depth, grid[0], groups, flags | (_HAS_BIAS if bias else 0), p.a_offset, p.b_offset, *where,
-        p.y_offset, p.a_row, p.a_k, p.b_k, p.b_column, *p.batch[1:], *p.a_batch, *p.b_batch,
+        p.m, p.n, p.depth, grid[0], groups, flags, p.a_offset, p.b_offset, *where, p.y_offset,
+        p.a_row, p.a_k, p.b_k, p.b_column, *p.batch[1:], *p.a_batch, *p.b_batch,
     )  # fmt: skip
     context.dispatch(shader, grid, (a, b, bias.buffer if bias else y, y), 0b1000, params, entry=entry)
+
+
+def _on_vulkan(way: Portable | Subgroups) -> Callable[..., None]:
+    def kernel(
+        inputs: Sequence[Buffer | None],
+        outputs: Sequence[Buffer],
+        layouts: Sequence[Layout | None],
+        params: Mapping[str, Any],
+        context: VulkanContext,
+    ) -> None:
+        a, b, *bias = inputs
+        la, lb, *lbias, ly = layouts
+        assert a is not None and b is not None and la is not None and lb is not None and ly is not None
+        given = bias_of(bias[0], lbias[0]) if bias else None
+        way.run(context, a, b, given, outputs[0], (la, lb, ly))
+
+    return kernel
+
+
+def _in_c(name: str) -> Callable[..., None]:
+    def kernel(
+        inputs: Sequence[Any], outputs: Sequence[Any], layouts: Any, params: Mapping[str, Any], context: Any
+    ) -> None:
+        a, b, *bias = inputs
+        a = a if a.ndim > 1 else a[None, :]
+        b = b if b.ndim > 1 else b[:, None]
+        a_index, b_index, batch = c.batch_indices(a.shape[:-2], b.shape[:-2])
+        extents = (elements(batch), a.shape[-2], a.shape[-1], b.shape[-1])
+        c.call(name, a, b, *bias, a_index, b_index, outputs[0], *extents)
+
+    return kernel
+
+
+def rows(op: OpId, dtype: DType, *, has_bias: bool) -> tuple[Registration, ...]:
+    """Returns the table rows of matmul, or with a bias of fused_linear, for one dtype."""
+    name = op.name.lower()
+    dtypes = (dtype,) * (4 if has_bias else 3)
+    on_cpu: CostFunction = cost_fused_linear_cpu if has_bias else primitive_cost_cpu(name, dtypes)
+    on_device: CostFunction = (
+        functools.partial(cost_fused_linear_vulkan, dtype=dtype)
+        if has_bias
+        else primitive_cost_vulkan(name, dtypes)
+    )
+    function = f"{name}_{dtype.key}"
+    portable, subgroups = Portable(dtype), Subgroups(dtype)
+    return (
+        c_kernel(
+            op, dtypes, _in_c(function), functions=(function,), cost=on_cpu, precision=STRICT_PRODUCT,
+            wrapper=__file__,
+        ),
+        numpy_reference(op, dtypes, cost=on_cpu),
+        *(
+            vulkan(
+                op, dtypes, _on_vulkan(way), shaders=way.shaders, cost=on_device, precision=STRICT_PRODUCT,
+                wrapper=__file__, caps=KernelCaps(strided_input=True), admits=admits,
+            )
+            for way in (subgroups, portable)
+        ),
+    )  # fmt: skip

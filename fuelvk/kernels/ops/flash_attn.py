@@ -34,7 +34,9 @@ _TILE = 8  # query rows of a subgroup
 _WORKERS_CPU, _WORKERS_GPU = 32, 2048
 
 
-def _resolve(inputs: Sequence[Any], layouts: Sequence[Layout | None], params: Mapping[str, Any]) -> AttnParams:
+def _resolve(
+    inputs: Sequence[Any], layouts: Sequence[Layout | None], params: Mapping[str, Any]
+) -> AttnParams:
     shapes = tuple(None if layout is None else layout.shape for layout in layouts[:5])
     return resolve(shapes, params, has_k_lens=inputs[4] is not None)
 
@@ -52,8 +54,9 @@ def _c(dtype: DType) -> Callable[..., None]:
         p = _resolve(inputs, layouts, params)
         has_offset = p.causal_offset is not None
         c.call(
-            name, *inputs, outputs[0], p.B, p.Hq, p.Hkv, p.Sq, p.Sk, p.D, p.scale, p.softcap, p.k_len, int(p.causal),
-            int(has_offset), p.causal_offset if has_offset else 0, _window(p.window_left), _window(p.window_right),
+            name, *inputs, outputs[0], p.B, p.Hq, p.Hkv, p.Sq, p.Sk, p.D, p.scale, p.softcap, p.k_len,
+            int(p.causal), int(has_offset), p.causal_offset if has_offset else 0, _window(p.window_left),
+            _window(p.window_right),
         )  # fmt: skip
 
     return kernel
@@ -64,9 +67,13 @@ def _window(window: int | None) -> int:
     return -1 if window is None else min(window, _POSITION_LIMIT)
 
 
-
 def _call_words(
-    p: AttnParams, inputs: Sequence[Any], layouts: Sequence[Layout | None], dtype: DType, error_word: int, count: int
+    p: AttnParams,
+    inputs: Sequence[Any],
+    layouts: Sequence[Layout | None],
+    dtype: DType,
+    error_word: int,
+    count: int,
 ) -> bytes:
     """Returns the bytes of struct Call in shaders/slang/attention/_call.slang."""
     flags = _CAUSAL * p.causal + _HAS_SLOPES * (inputs[3] is not None) + _HAS_LENS * (inputs[4] is not None)
@@ -77,13 +84,16 @@ def _call_words(
     q, k, v, slopes, lens, y = (layouts[i] for i in range(6))
     assert q is not None and k is not None and v is not None and y is not None
     scalar = _SCALARS[dtype.accumulator]
-    numbers = [struct.pack(scalar, np.float64(n).astype(dtype.accumulator.numpy)) for n in (p.scale, p.softcap)]
+    numbers = [
+        struct.pack(scalar, np.float64(n).astype(dtype.accumulator.numpy)) for n in (p.scale, p.softcap)
+    ]
     places = [n for x in (q, k, v, y) for n in (x.offset, *x.strides[:3])]
     for vector in (slopes, lens):
         places += [0, 0] if vector is None else [vector.offset, vector.strides[0]]
     return _CALL.pack(
         p.Hkv, p.group * p.Sq, p.Sq, p.Sk, p.D, p.k_len, flags, offset, _window(p.window_left),
-        _window(p.window_right), *numbers, *places, error_word, count, q.strides[3], k.strides[3], v.strides[3],
+        _window(p.window_right), *numbers, *places, error_word, count,
+        q.strides[3], k.strides[3], v.strides[3],
     )  # fmt: skip
 
 
@@ -96,7 +106,7 @@ def _admits(shapes: Shapes, params: Mapping[str, Any], capabilities: Capabilitie
 
 
 def _vulkan(dtype: DType, rows: ShaderRef, subgroups: ShaderRef | None) -> Callable[..., None]:
-    """Returns the wrapper of the portable kernel, or of the one for subgroups, which leaves odd layouts to the first."""
+    """Returns the wrapper of the portable kernel, or of the one for subgroups, which leaves it odd layouts."""
 
     def kernel(
         inputs: Sequence[Any],
@@ -120,7 +130,8 @@ def _in_pairs(d: int, layouts: Sequence[Layout | None]) -> bool:
     """True where elements 2i and 2i+1 of every row lie together on an even element of q, k, v and y."""
     places = [layouts[i] for i in (0, 1, 2, 5)]
     return d % 2 == 0 and all(
-        x is not None and x.strides[3] == 1 and not any(n % 2 for n in (x.offset, *x.strides[:3])) for x in places
+        x is not None and x.strides[3] == 1 and not any(n % 2 for n in (x.offset, *x.strides[:3]))
+        for x in places
     )
 
 
@@ -175,14 +186,15 @@ def _rows(dtype: DType) -> tuple[Registration, ...]:
 
     def on_vulkan(shaders: tuple[ShaderRef, ...], subgroups: ShaderRef | None) -> Registration:
         return vulkan(
-            op, dtypes, _vulkan(dtype, rows, subgroups), shaders=shaders, precision=STRICT_ATTN, wrapper=__file__,
-            cost=functools.partial(cost_attn_vulkan, dtype=dtype), caps=caps, admits=_admits,
+            op, dtypes, _vulkan(dtype, rows, subgroups), shaders=shaders, precision=STRICT_ATTN,
+            wrapper=__file__, cost=functools.partial(cost_attn_vulkan, dtype=dtype), caps=caps,
+            admits=_admits,
         )  # fmt: skip
 
     return (
         c_kernel(
-            op, dtypes, _c(dtype), functions=(f"flash_attn_{dtype.key}",), cost=cost_attn_cpu, precision=STRICT_ATTN,
-            wrapper=__file__,
+            op, dtypes, _c(dtype), functions=(f"flash_attn_{dtype.key}",), cost=cost_attn_cpu,
+            precision=STRICT_ATTN, wrapper=__file__,
         ),
         numpy_reference(op, dtypes, cost=cost_attn_cpu),
         on_vulkan((subgroups, rows), subgroups),
