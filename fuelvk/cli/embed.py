@@ -128,8 +128,13 @@ def _show_matrix(vectors: np.ndarray[Any, Any]) -> None:
     cosine = vectors @ vectors.T
     print("cosine" + "".join(f"{n:5d}" for n in range(1, len(cosine) + 1)))
     for number, row in enumerate(cosine, 1):
-        print(f"{number:6d}" + "".join(f"{value:5.2f}" for value in row))
+        print(f"{number:6d}" + "".join(f"{_short(value):>5}" for value in row))
     print()
+
+
+def _short(value: float) -> str:
+    """Returns a cosine in four characters."""
+    return f"{value:.2f}".replace("0.", ".", 1)
 
 
 def _show_neighbours(vectors: np.ndarray[Any, Any], count: int = 3) -> None:
