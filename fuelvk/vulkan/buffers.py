@@ -78,7 +78,7 @@ class Slot:
     def last_use(self) -> int:
         """Returns the timeline value after which no submission so far touches this slot."""
         last = self.last
-        for use in self.uses:
+        for use in tuple(self.uses):  # a copy: other threads add and remove
             last = max(last, use.value)
         return last
 
@@ -144,14 +144,16 @@ class Buffer:
 
     @property
     def mapped(self) -> memoryview | None:
-        """The bytes in place, where host and device share coherent memory.
+        """The bytes in place where host and device share coherent memory, else None.
 
-        Else None. Does not wait for the device.
+        Does not wait for the device; keeps the buffer alive.
         """
         pointer = self.pointer
         if pointer is None or not self.slot.block.coherent or self._pool.hidden:
             return None
-        return memoryview(self._pool.api.ffi.buffer(pointer, self.nbytes))
+        ffi = self._pool.api.ffi
+        kept = ffi.gc(pointer, lambda _pointer, _owner=self: None)
+        return memoryview(ffi.buffer(kept, self.nbytes))
 
     @property
     def pointer(self) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import re
 import weakref
@@ -107,6 +108,11 @@ class Device:
 
     def __repr__(self) -> str:
         return f"Device({self.info.name}, {self.addressing})"
+
+    def __del__(self) -> None:
+        if getattr(self, "usable", False):
+            with contextlib.suppress(FuelvkError):
+                self.close()
 
     def __enter__(self) -> Device:
         return self

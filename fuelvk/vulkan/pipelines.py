@@ -21,7 +21,6 @@ from fuelvk.vulkan.modules import with_float_controls
 
 _STORAGE_BUFFER = 7
 _PUSH_DESCRIPTOR = 0x1
-_FULL_SUBGROUPS = 0x2
 _MAGIC = b"fuelvk-pipelines-1\n"
 #: Drivers that cache elsewhere return a blob of little more than its 32-byte header.
 _SMALLEST_CACHE = 64
@@ -134,7 +133,8 @@ class PipelineStore:
     def close(self) -> None:
         """Writes the pipeline cache where that is worth it, and destroys everything."""
         a, null = self.api, self.api.null
-        self._save_cache()
+        with contextlib.suppress(FuelvkError):  # a lost device has no cache to give
+            self._save_cache()
         for pipeline in self._pipelines.values():
             a.lib.vkDestroyPipeline(self.device, pipeline.handle, null)
         for module in self._modules.values():

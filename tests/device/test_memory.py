@@ -79,6 +79,22 @@ def test_views_share_memory_and_keep_it_alive(device: Device) -> None:
         part.view(4, 8)
 
 
+def test_a_mapping_keeps_its_buffer(device: Device) -> None:
+    buffer = device.alloc(4096)
+    mapped, place = buffer.mapped, buffer.slot
+    if mapped is None:
+        pytest.skip("needs memory shared with the host")
+    del buffer
+    gc.collect()
+    assert device.alloc(4096).slot is not place
+    mapped[:4] = b"safe"
+    assert bytes(mapped[:4]) == b"safe"
+    del mapped
+    gc.collect()
+    device.memory_statistics  # noqa: B018  takes back what was dropped
+    assert place.free
+
+
 def test_freed_buffers_are_refused(device: Device) -> None:
     buffer = device.alloc(64)
     buffer.free()

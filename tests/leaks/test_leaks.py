@@ -121,3 +121,7 @@ def test_devices_come_and_go() -> None:
             del buffer
     del opened
     assert _alive(Device) == before
+    dropped = open_device(info)
+    dropped.write(dropped.alloc(16), b"x")
+    del dropped
+    assert _alive(Device) == before
