@@ -35,8 +35,8 @@ _BLOCK = 64  # k in a block
 _HAS_BIAS, _PAIRS_Y, _PAIRS_B = 1, 2, 4
 _INDEX_LIMIT = 1 << 31
 
-# Below these extents packing costs more than it brings.
-_PACK_ROWS, _PACK_COLUMNS, _PACK_DEPTH = 24, 16, 32
+# Packing costs about as much as _PACK_COST products of each packed element; a shorter depth is mostly padding.
+_PACK_COST, _PACK_DEPTH = 40, 48
 _TILES_PER_GROUP = 128
 
 _PLAIN = struct.Struct("<6I4iI4i2I6i")
@@ -182,7 +182,7 @@ class Subgroups:
     ) -> None:
         """Records ``y = a @ b (+ bias)``; layouts are a's, b's and y's."""
         for p in products(*layouts):
-            if p.m >= _PACK_ROWS and p.n >= _PACK_COLUMNS and p.depth >= _PACK_DEPTH:
+            if p.depth >= _PACK_DEPTH and p.m * p.n > _PACK_COST * (p.m + p.n):
                 self._packed(context, p, a, b, bias, y)
             else:
                 self._direct(context, p, a, b, bias, y)
