@@ -116,9 +116,15 @@ class VulkanProgram(Program):
         device.programs.add(self)
 
     def forget_recordings(self) -> None:
-        """Drops recordings; called before device memory is given back."""
-        with self._lock:
-            self._bound.clear()
+        """Drops recordings; called before device memory is given back, perhaps by another thread under pressure.
+
+        It never waits: a recording that stays behind because its program is busy is refused when it is submitted.
+        """
+        if self._lock.acquire(blocking=False):
+            try:
+                self._bound.clear()
+            finally:
+                self._lock.release()
 
     def run(
         self, inputs: Sequence[Storage | Array], outputs: Sequence[Buffer] | None = None
