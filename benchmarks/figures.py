@@ -24,7 +24,7 @@ class Bar:
         return self.times_best_peer * (min if lower else max)(peers.values())
 
     def words(self) -> str:
-        return f"{self.limit:g}" if self.times_best_peer is None else f"{self.times_best_peer:g} x best peer"
+        return f"{self.limit:g}" if self.times_best_peer is None else f"{self.times_best_peer:g} x best"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +40,20 @@ class Figure:
 
 
 FIGURES: tuple[Figure, ...] = (
-    Figure("import_ms", "ms", "import fuelvk, over NumPy's import", bar=Bar(60)),
-    Figure("import_all_ms", "ms", "the same with fv.call loaded"),
+    Figure("import_ms", "ms", "import, over NumPy's own", bar=Bar(60)),
+    Figure("import_all_ms", "ms", "import with fv.call"),
     Figure("device_ms", "ms", "device creation", bar=Bar(60)),
-    Figure("init_ms", "ms", "import and device creation"),
-    Figure("rt_up_us", "us", "1k add, NumPy to NumPy (fv.call)", bar=Bar(times_best_peer=1.5)),
-    Figure("rt_us", "us", "1k add of resident inputs to NumPy"),
-    Figure("record_us", "us", "Python per recorded kernel", bar=Bar(4)),
-    Figure("bind_us", "us", "the same with kernel wrapper and plan"),
-    Figure("replay1000_python_us", "us", "Python per replay of 1,000 kernels", bar=Bar(50)),
-    Figure("replay1000_ms", "ms", "that replay completed, default threads"),
+    Figure("init_ms", "ms", "import and device"),
+    Figure("rt_up_us", "us", "1k add, NumPy to NumPy", bar=Bar(times_best_peer=1.5)),
+    Figure("rt_us", "us", "1k add, resident to NumPy"),
+    Figure("record_us", "us", "Python to record a kernel", bar=Bar(4)),
+    Figure("bind_us", "us", "with wrapper and plan"),
+    Figure("replay1000_python_us", "us", "Python to replay 1,000 kernels", bar=Bar(50)),
+    Figure("replay1000_ms", "ms", "replay of 1,000 completed"),
     Figure(
         "replay1000_ms",
         "ms",
-        "that replay completed, driver threads 0",
+        "with driver threads 0",
         bar=Bar(2),
         subject="fuelvk-threads0",
     ),
@@ -62,13 +62,13 @@ FIGURES: tuple[Figure, ...] = (
     Figure("up_gbs", "GB/s", "64 MiB to the device", lower=False),
     Figure("down_gbs", "GB/s", "64 MiB from the device", lower=False),
     Figure("mm1024_gflops", "GFLOP/s", "matmul 1024^3", lower=False, bar=Bar(times_best_peer=4)),
-    Figure("mm_maxrel", "", "its largest relative error"),
+    Figure("mm_maxrel", "", "largest relative error"),
     Figure("softmax_ms", "ms", "softmax 4096x1024", bar=Bar(times_best_peer=0.2)),
     Figure("rms_norm_ms", "ms", "rms_norm 4096x1024"),
     Figure("layer_norm_ms", "ms", "layer_norm 4096x1024"),
-    Figure("attention_ms", "ms", "attention 8x512x64, causal"),
-    Figure("embed_per_s", "1/s", "sentences embedded, batch of 32", lower=False),
-    Figure("embed_maxdiff", "", "their largest difference from float64", bar=Bar(2e-6)),
+    Figure("attention_ms", "ms", "attention 8x512x64 causal"),
+    Figure("embed_per_s", "1/s", "sentences, batches of 32", lower=False),
+    Figure("embed_maxdiff", "", "difference from float64", bar=Bar(2e-6)),
 )
 
 NAMES = tuple(dict.fromkeys(figure.name for figure in FIGURES))

@@ -104,7 +104,8 @@ def show(made: Sequence[Row], subjects: Sequence[str]) -> None:
             )
         )
     right = tuple(range(2, 5 + len(others)))
-    table(("figure", "unit", "fuelvk", "range", *others, "vs best peer", "bar", ""), lines, right=right)
+    headers = ("figure", "unit", "fuelvk", "range", *others, "vs best", "bar", "")
+    table(headers, lines, right=right, whole=range(len(headers)))
 
 
 def _short(value: float | None) -> str:

@@ -41,23 +41,18 @@ def wants(*figures: str) -> bool:
     return not _asked or any(f in _asked for f in figures)
 
 
-def median(call: Callable[[], object], repeats: int, warm: int = 2) -> float:
+def median(
+    call: Callable[[], object], repeats: int, warm: int = 2, clock: Callable[[], float] = time.perf_counter
+) -> float:
     """Returns the median time of a call in seconds, after ``warm`` calls that are not counted."""
     for _ in range(warm):
         call()
     times = []
     for _ in range(max(3, repeats // 4) if QUICK else repeats):
-        start = time.perf_counter()
+        start = clock()
         call()
-        times.append(time.perf_counter() - start)
+        times.append(clock() - start)
     return statistics.median(times)
-
-
-def once(call: Callable[[], object]) -> float:
-    """Returns the time of one call in seconds."""
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
 
 
 def normal(seed: int, *shape: int) -> Array:

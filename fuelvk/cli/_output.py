@@ -6,7 +6,7 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +24,16 @@ def table(
     *,
     title: str | None = None,
     right: Sequence[int] = (),
+    whole: Sequence[int] = (),
 ) -> None:
-    """Prints a table as wide as the terminal; columns in ``right`` are aligned to the right."""
+    """Prints a table as wide as the terminal; columns in ``right`` are aligned so, those in ``whole`` not cut."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     made = Table(title=title, box=SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
     for number, header in enumerate(headers):
-        made.add_column(header, justify="right" if number in right else "left", overflow="fold")
+        justify: Literal["left", "right"] = "right" if number in right else "left"
+        made.add_column(header, justify=justify, overflow="fold", no_wrap=number in whole)
     for row in rows:
         made.add_row(*(_text(cell) for cell in row))
     console().print(made)
@@ -41,7 +43,7 @@ def console() -> Any:
     """Returns a rich console on stdout; output that is no terminal is not squeezed into 80 columns."""
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else 140, highlight=False)
+    return Console(width=None if sys.stdout.isatty() else 150, highlight=False)
 
 
 def _text(cell: object) -> Any:
