@@ -98,6 +98,7 @@ def _rows(source: DType, target: DType) -> tuple[Registration, ...]:
         cost=primitive_cost_vulkan("cast", dtypes),
         precision=precision,
         wrapper=__file__,
+        name="vulkan.cast",
         admits=fits_index,
     )
     cost = primitive_cost_cpu("cast", dtypes)

@@ -57,6 +57,7 @@ def _rows(dtype: DType) -> tuple[Registration, ...]:
         cost=primitive_cost_vulkan("concat", dtypes),
         precision=STRICT_EXACT,
         wrapper=__file__,
+        name="vulkan.concat",
         caps=KernelCaps(strided_input=True),
         admits=fits_index,
     )

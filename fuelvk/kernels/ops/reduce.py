@@ -78,6 +78,7 @@ def _rows(op: str, dtype: DType, precision: PrecisionGuarantee) -> tuple[Registr
         cost=primitive_cost_vulkan(op, dtypes),
         precision=precision,
         wrapper=__file__,
+        name="vulkan.reduce",
         caps=KernelCaps(strided_input=True),
         admits=fits_index,
     )
