@@ -26,8 +26,8 @@ from fuelvk.models._files import TOKENIZER, WEIGHTS, model_folder
 
 Array = np.ndarray[Any, Any]
 
-#: Plans kept per encoder, one per (texts in the batch, tokens of the longest).
-PLANS = 32
+#: Tokens of the plans kept per encoder, padding included. A plan's working memory is some 15 KiB a token here.
+PLANNED_TOKENS = 1 << 15
 
 
 class SentenceEncoder:
@@ -102,7 +102,7 @@ class SentenceEncoder:
         found = self._plans.get(shape)
         if found is None:
             found = self._plans[shape] = fv.compile(self._encoder, device=self.device)
-            if len(self._plans) > PLANS:
+            while len(self._plans) > 1 and sum(map(math.prod, self._plans)) > PLANNED_TOKENS:
                 self._plans.popitem(last=False)
         self._plans.move_to_end(shape)
         return found

@@ -13,10 +13,10 @@ import fuelvk as fv
 from fuelvk.base import env
 from fuelvk.base.errors import FormatError, ParameterError, UnsupportedError
 from fuelvk.formats.tokenizer import TruncationWarning
-from fuelvk.models import _files
+from fuelvk.models import _files, bert
 from fuelvk.models._bert_config import read_config
 from fuelvk.models._bert_oracle import oracle_embeddings
-from fuelvk.models.bert import PLANS, SentenceEncoder, batches
+from fuelvk.models.bert import SentenceEncoder, batches
 from fuelvk.runtime.devices import Device
 from tests.models.tiny import LIMIT, write_model
 
@@ -108,11 +108,16 @@ def test_every_kernel_of_a_forward_pass_is_profiled(tiny: SentenceEncoder) -> No
     assert all(int(row.revision, 16) for row in found.rows)
 
 
-def test_plans_are_bounded(tiny: SentenceEncoder) -> None:
-    for batch in range(1, PLANS // 8):
-        for length in range(1, LIMIT):
-            tiny.encode_ids([[4] * length] * batch, batch_size=batch)
-    assert len(tiny._plans) <= PLANS
+def test_plans_are_bounded_by_their_tokens(tiny: SentenceEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bert, "PLANNED_TOKENS", 40)
+    tiny._plans.clear()
+    alone = tiny.encode_ids([[4] * 3]).tobytes()
+    for length in (10, 12, 3, 14, 16):
+        tiny.encode_ids([[4] * length])
+    assert list(tiny._plans) == [(1, 3), (1, 14), (1, 16)]
+    assert tiny.encode_ids([[4] * LIMIT] * 8).shape == (8, tiny.config.hidden)
+    assert list(tiny._plans) == [(8, LIMIT)]
+    assert tiny.encode_ids([[4] * 3]).tobytes() == alone
 
 
 def test_no_texts_no_vectors(tiny: SentenceEncoder) -> None:
