@@ -27,6 +27,10 @@ _SMALLEST_CACHE = 64
 _LARGEST_PUSH = 256
 
 
+#: Kernels written for a subgroup width take every lane to be there; workgroups are multiples of the width.
+_REQUIRE_FULL_SUBGROUPS = 0x2
+
+
 class Layout:
     """A pipeline layout.
 
@@ -238,6 +242,8 @@ class PipelineStore:
         required = self._required_subgroup(subgroup)
         if required is not None:
             stage.pNext = required
+        if subgroup and "full_subgroups" in self.info.features:
+            stage.flags = _REQUIRE_FULL_SUBGROUPS
         cell = a.ffi.new("VkPipeline*")
         try:
             check(
