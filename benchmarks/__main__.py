@@ -102,6 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--peers", action=argparse.BooleanOptionalAction, default=True, help="time the installed peers too"
     )
+    parser.add_argument("--readme", action="store_true", help="put the figures into README.md")
     options = parser.parse_args(arguments)
     unknown = sorted(set(options.names) - set(NAMES))
     if unknown:
@@ -116,7 +117,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 samples[subject.name].setdefault(name, []).append(value)
     where = environment()
     made = report.rows(samples, options.names)
-    _heading(where, samples)
+    heading = _heading(where, samples)
+    print(heading, end="\n\n")
     report.show(made, [s.name for s in chosen])
     broken = _endings(samples)
     if options.json:
@@ -126,20 +128,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "figures": [report.as_dict(row) for row in made],
         }
         Path(options.json).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    if options.readme:
+        _into_readme(report.markdown(made, [s.name for s in chosen], heading))
     return int("fuelvk" in broken)
 
 
-def _heading(where: Mapping[str, object], samples: Mapping[str, Mapping[str, Sequence[object]]]) -> None:
+def _into_readme(text: str) -> None:
+    """Replaces what stands between the two markers of README.md."""
+    path = ROOT / "README.md"
+    before, begin, rest = path.read_text(encoding="utf-8").partition("<!-- figures: begin -->\n")
+    _, end, after = rest.partition("<!-- figures: end -->")
+    path.write_text(f"{before}{begin}{text}\n{end}{after}", encoding="utf-8")
+
+
+def _heading(where: Mapping[str, object], samples: Mapping[str, Mapping[str, Sequence[object]]]) -> str:
+    """Returns one line on device, machine, commit and the peers' versions."""
     device = next(iter(samples["fuelvk"].get("device", ())), "no device")
     dirty = " with changes" if where["dirty"] else ""
-    print(
-        f"{device}; {where['processor']}, {where['cores']} cores; commit {str(where['commit'])[:12]}{dirty}"
-    )
-    for subject, figures in samples.items():
-        version = next(iter(figures.get("version", ())), None)
-        if version is not None and not subject.startswith("fuelvk"):
-            print(f"{subject} {version}", end="  ")
-    print()
+    versions = [
+        f"{subject} {figures['version'][0]}"
+        for subject, figures in samples.items()
+        if not subject.startswith("fuelvk") and figures.get("version")
+    ]
+    peers = f"; {', '.join(versions)}" if versions else ""
+    commit = f"commit {str(where['commit'])[:12]}{dirty}, {str(where['date'])[:10]}"
+    return f"{device}; {where['processor']}, {where['cores']} cores; {commit}{peers}"
 
 
 def _endings(samples: Mapping[str, Mapping[str, Sequence[object]]]) -> set[str]:

@@ -108,6 +108,25 @@ def show(made: Sequence[Row], subjects: Sequence[str]) -> None:
     table(headers, lines, right=right, whole=range(len(headers)))
 
 
+def markdown(made: Sequence[Row], subjects: Sequence[str], heading: str) -> str:
+    """Returns the figures as a Markdown table under a line that says where they were taken."""
+    others = [s for s in subjects if not s.startswith("fuelvk")]
+    headers = ("", "unit", "fuelvk", *others, "bar")
+    lines = [heading, "", "| " + " | ".join(headers) + " |", "|" + "---|" * len(headers)]
+    for row in made:
+        verdict = {True: "met", False: "not met", None: ""}[row.met]
+        bar = f"{row.figure.bar.words()}: {verdict}" if row.figure.bar and verdict else ""
+        cells = (
+            row.figure.title,
+            row.figure.unit,
+            _short(row.value),
+            *(_short(row.others.get(s)) for s in others),
+            bar,
+        )
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def _short(value: float | None) -> str:
     if value is None:
         return ""

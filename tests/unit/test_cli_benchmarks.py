@@ -93,8 +93,14 @@ def test_a_whole_run_writes_its_record(
         return [command.Subject("fuelvk", (sys.executable, "-c", probe))]
 
     monkeypatch.setattr(command, "subjects", subjects)
+    monkeypatch.setattr(command, "ROOT", tmp_path)
+    readme = tmp_path / "README.md"
+    readme.write_text("above\n<!-- figures: begin -->\nold\n<!-- figures: end -->\nbelow\n")
     target = tmp_path / "run.json"
-    assert command.main(["--quick", "--no-peers", "--json", str(target)]) == 0
+    assert command.main(["--quick", "--no-peers", "--readme", "--json", str(target)]) == 0
+    text = readme.read_text()
+    assert text.startswith("above\n<!-- figures: begin -->\nd; ")
+    assert "| import, over NumPy's own | ms | 7 | 60: met |\n<!-- figures: end -->\nbelow\n" in text
     document = json.loads(target.read_text())
     assert document["samples"]["fuelvk"]["import_ms"] == [7.0]
     assert document["figures"][0]["met"] is True
