@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import fuelvk as fv
-from fuelvk.base.errors import FormatError, ParameterError
+from fuelvk.base.errors import FormatError, OutOfDeviceMemoryError, ParameterError
 from fuelvk.formats import safetensors
 from fuelvk.formats.tokenizer import Tokenizer
 from fuelvk.models._bert_config import LAYER, BertConfig, read_config
@@ -26,8 +26,9 @@ from fuelvk.models._files import TOKENIZER, WEIGHTS, model_folder
 
 Array = np.ndarray[Any, Any]
 
-#: Tokens of the plans kept per encoder, padding included. A plan's working memory is some 15 KiB a token here.
-PLANNED_TOKENS = 1 << 15
+#: Plans kept per encoder: how many, and how many tokens they take in all, padding included. A plan holds some
+#: 15 KiB of working memory a token, and weights laid out for its products.
+PLANS, PLANNED_TOKENS = 16, 1 << 15
 
 
 class SentenceEncoder:
@@ -95,17 +96,24 @@ class SentenceEncoder:
             line[: len(row)] = row
         kept = (np.arange(ids.shape[1]) < lengths[:, None]).astype(np.float32)
         counts = lengths.astype(np.float32)[:, None]
-        out: Array = self._plan(ids.shape)(ids, lengths, kept, counts).numpy()
+        try:
+            out: Array = self._plan(ids.shape)(ids, lengths, kept, counts).numpy()
+        except OutOfDeviceMemoryError:
+            self._plans.clear()
+            out = self._plan(ids.shape)(ids, lengths, kept, counts).numpy()
         return out
 
     def _plan(self, shape: tuple[int, ...]) -> Callable[..., Any]:
         found = self._plans.get(shape)
         if found is None:
             found = self._plans[shape] = fv.compile(self._encoder, device=self.device)
-            while len(self._plans) > 1 and sum(map(math.prod, self._plans)) > PLANNED_TOKENS:
+            while len(self._plans) > 1 and self._too_many_plans():
                 self._plans.popitem(last=False)
         self._plans.move_to_end(shape)
         return found
+
+    def _too_many_plans(self) -> bool:
+        return len(self._plans) > PLANS or sum(map(math.prod, self._plans)) > PLANNED_TOKENS
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import fuelvk as fv
 from fuelvk.base import env
-from fuelvk.base.errors import FormatError, ParameterError, UnsupportedError
+from fuelvk.base.errors import FormatError, OutOfDeviceMemoryError, ParameterError, UnsupportedError
 from fuelvk.formats.tokenizer import TruncationWarning
 from fuelvk.models import _files, bert
 from fuelvk.models._bert_config import read_config
@@ -118,6 +120,23 @@ def test_plans_are_bounded_by_their_tokens(tiny: SentenceEncoder, monkeypatch: p
     assert tiny.encode_ids([[4] * LIMIT] * 8).shape == (8, tiny.config.hidden)
     assert list(tiny._plans) == [(8, LIMIT)]
     assert tiny.encode_ids([[4] * 3]).tobytes() == alone
+
+
+def test_plans_are_dropped_when_memory_runs_out(
+    tiny: SentenceEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    want = tiny.encode_ids([[4, 5, 6]]).tobytes()
+    plan, full = tiny._plan, [True]
+
+    def once_full(shape: tuple[int, ...]) -> Callable[..., Any]:
+        found = plan(shape)
+        if full and full.pop():
+            raise OutOfDeviceMemoryError("the budget is exhausted")
+        return found
+
+    monkeypatch.setattr(tiny, "_plan", once_full)
+    assert tiny.encode_ids([[4, 5, 6]]).tobytes() == want
+    assert list(tiny._plans) == [(1, 3)]
 
 
 def test_no_texts_no_vectors(tiny: SentenceEncoder) -> None:
