@@ -169,7 +169,7 @@ class Subgroups:
         self.direct = spirv("matmul/direct", "direct8", dtype=dtype)
         self.panels = spirv("matmul/panels", "panels", dtype=dtype)
         self.pack = spirv("matmul/pack", "pack_b", dtype=dtype)
-        self.shaders: tuple[ShaderRef, ...] = (self.direct, self.panels, self.pack)
+        self.shaders: tuple[ShaderRef, ...] = (self.panels, self.direct, self.pack)
 
     def run(
         self,
