@@ -293,7 +293,8 @@ class OpEntry:
         """Returns the call as text: ``rms_norm_last_dim(x, [weight], *, eps=1e-05)``."""
         inputs = [f"*{a.name}" if a.variadic else f"[{a.name}]" if a.optional else a.name for a in self.args]
         params = [p.name if p.default is REQUIRED else f"{p.name}={p.default}" for p in self.params]
-        return f"{self.name}({', '.join([*inputs, *(['*'] if params else []), *params])})"
+        star = ["*"] if params and not any(a.variadic for a in self.args) else []
+        return f"{self.name}({', '.join([*inputs, *star, *params])})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -49,11 +49,16 @@ class Route:
     candidates: tuple[Candidate, ...]
 
     def refusals(self) -> str:
-        """Returns each implementation that exists with the reason it was refused, as text for an error."""
+        """Returns each implementation that exists with the reason it was refused, as text for an error.
+
+        Where some are written for the dtypes asked for, only those are named.
+        """
         if not self.candidates:
             return "no implementation is registered"
+        fitting = [c for c in self.candidates if c.impl.dtypes[: len(self.dtypes)] == self.dtypes]
         return "; ".join(
-            f"{c.impl.name}[{','.join(d.key for d in c.impl.dtypes)}]: {c.reason}" for c in self.candidates
+            f"{c.impl.name}[{','.join(d.key for d in c.impl.dtypes)}]: {c.reason}"
+            for c in fitting or self.candidates
         )
 
 

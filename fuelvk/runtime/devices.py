@@ -111,6 +111,10 @@ class VulkanDevice(Device):
         self._labels: dict[int, str] = {}
         self._next_slot = 0
         self._watching = False
+        #: Results of kernels' preparations by source and kind. The programs that use one keep it and its source alive,
+        #: so that an entry never outlives what it was made from.
+        self.prepared: weakref.WeakValueDictionary[tuple[Any, ...], Any] = weakref.WeakValueDictionary()
+        self._arena: Any = None
         self.programs: weakref.WeakSet[Any] = weakref.WeakSet()
         self.vk.memory.add_trim_hook(_trim_hook(weakref.ref(self)))
 
@@ -140,6 +144,19 @@ class VulkanDevice(Device):
 
     def wait_for(self, buffer: Any) -> None:
         self.vk.wait(buffer.last_use)
+
+    def arena(self, nbytes: int, *, shared: bool) -> Any:
+        """Returns memory for a plan's intermediate values.
+
+        Plans that run on the device alone share it: one queue runs them one after the other, and each recording
+        begins with a barrier. A plan with steps on the host in between needs memory of its own.
+        """
+        if not shared:
+            return self.vk.alloc(nbytes)
+        with self._lock:
+            if self._arena is None or self._arena.nbytes < nbytes:
+                self._arena = self.vk.alloc(nbytes)
+            return self._arena
 
     def error_slot(self, label: str) -> int:
         """Reserves a word of the error buffer for a kernel and remembers what to call it."""

@@ -109,7 +109,8 @@ class VulkanProgram(Program):
     def __init__(self, plan: Plan, device: VulkanDevice) -> None:
         super().__init__(plan, device)
         self._lock = threading.RLock()
-        self._arena = device.vk.alloc(plan.arena_bytes) if plan.arena_bytes else None
+        on_device = all(step.backend == "vulkan" for step in plan.steps)
+        self._arena = device.arena(plan.arena_bytes, shared=on_device) if plan.arena_bytes else None
         self._constants = {slot: _resident(data, device) for slot, data in plan.constants}
         self._bound: OrderedDict[tuple[Any, ...], _Bound] = OrderedDict()
         self._prepared: dict[tuple[Any, ...], Buffer] = {}
@@ -292,15 +293,17 @@ class _Launch:
             record(scratch)
             return scratch
         full_key = (source.key, source.offset, key, nbytes)
-        found = self.owner._prepared.get(full_key)
+        shared = self.owner.device.prepared
+        found = self.owner._prepared.get(full_key) or shared.get(full_key)
         if found is None:
-            found = self.owner._prepared[full_key] = self.device.alloc(nbytes)
+            found = shared[full_key] = self.device.alloc(nbytes)
             self._override = self.device.recorder("prepare")
             try:
                 record(found)
                 self.device.submit(self._override.finish())
             finally:
                 self._override = None
+        self.owner._prepared[full_key] = found
         return found
 
     def error_slot(self) -> tuple[Buffer, int]:

@@ -25,6 +25,9 @@ from fuelvk.tensor.core import Tensor, as_tensor, common_device, wrap
 from fuelvk.tensor.inputs import Array, as_array
 from fuelvk.tensor.realize import resolved
 
+#: Plans a compiled function keeps; the oldest goes first.
+SIGNATURES = 256
+
 
 class Placeholder(Source):
     """Stands for an argument while a function is captured; it has a shape and no elements."""
@@ -81,6 +84,8 @@ class Compiled:
             with self._lock:
                 found = self._captured.get(key)
                 if found is None:
+                    if len(self._captured) >= SIGNATURES:
+                        self._captured.pop(next(iter(self._captured)))
                     found = self._captured[key] = self._capture(structure, given, kwargs, device, effective)
         runner, shape_of_output = found
         results = runner.run([x.on(device) if isinstance(x, Source) else x for x in given])

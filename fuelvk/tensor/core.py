@@ -68,6 +68,12 @@ class Tensor:
         realize((self,))
         return self
 
+    def wait(self) -> Tensor:
+        """Computes, waits for the device, raises what the kernels reported, and returns self."""
+        source = self.realize()._value.node.data
+        source.on(self._device).wait()
+        return self
+
     def numpy(self) -> Array:
         """Computes, waits, and returns a NumPy array that owns its memory."""
         source = self.realize()._value.node.data

@@ -23,6 +23,9 @@ _FIELDS: tuple[tuple[str, str, str], ...] = (
     ("i16", "core", "shaderInt16"),
     ("storage16", "v11", "storageBuffer16BitAccess"),
     ("uniform_storage16", "v11", "uniformAndStorageBuffer16BitAccess"),
+    # Not for data: some validation layers take a pointer to 16-bit elements in a push block for one of them.
+    ("push16", "v11", "storagePushConstant16"),
+    ("push8", "v12", "storagePushConstant8"),
     ("variable_pointers_storage", "v11", "variablePointersStorageBuffer"),
     ("variable_pointers", "v11", "variablePointers"),
     ("storage8", "v12", "storageBuffer8BitAccess"),
