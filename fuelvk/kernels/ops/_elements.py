@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from fuelvk.vulkan import Buffer, Capabilities
 
 EACH = 8  # elements of an invocation
+MOST = 64
+_WORKGROUPS = 32
 # Below this many elements a workgroup of 1024 is mostly idle, and starting its subgroups costs more than it saves.
 WIDE_FROM = 2048
 _COPY = struct.Struct("<2I2i7I8i8i")
@@ -31,9 +33,21 @@ def wide_or_small(small: ShaderRef, wide: ShaderRef | None, caps: Capabilities, 
     return wide
 
 
-def grid(shader: ShaderRef, context: VulkanContext, count: int) -> tuple[int, int, int]:
-    """Returns the workgroups for ``count`` elements, EACH of them an invocation."""
-    return context.fold(-(-count // (shader.workgroup(context.caps)[0] * EACH)))
+def share(caps: Capabilities, threads: int, count: int) -> int:
+    """Returns how many elements an invocation takes, a multiple of EACH, in workgroups of ``threads``.
+
+    A workgroup costs a CPU driver about as much as a thousand elements and a subgroup a tenth of that, so there a
+    small array goes into one workgroup, and a large one into as few as keep every core busy.
+    """
+    if caps.device_type != "cpu":
+        return EACH
+    groups = 1 if threads < 1024 else _WORKGROUPS
+    return min(MOST, max(EACH, -(-count // (groups * threads * EACH)) * EACH))
+
+
+def grid(shader: ShaderRef, context: VulkanContext, count: int, each: int = EACH) -> tuple[int, int, int]:
+    """Returns the workgroups for ``count`` elements, ``each`` of them an invocation."""
+    return context.fold(-(-count // (shader.workgroup(context.caps)[0] * each)))
 
 
 def also_of(registration: Registration, *optional: ShaderRef) -> Registration:

@@ -14,7 +14,7 @@ from fuelvk.base.shapes import Layout, Shape, collapse, elements
 from fuelvk.graph.types import PrimitiveId
 from fuelvk.kernels._cpu import c_kernel, numpy_reference
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv, vulkan
-from fuelvk.kernels.ops._elements import also_of, gathered, grid, padded, wide_or_small
+from fuelvk.kernels.ops._elements import EACH, also_of, gathered, grid, padded, share
 from fuelvk.kernels.ops._rows import fits_index
 from fuelvk.kernels.primitive_costs import primitive_cost_cpu, primitive_cost_vulkan
 from fuelvk.kernels.types import KernelCaps, PrecisionGuarantee, Registration
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from fuelvk.vulkan import Buffer
 
 _RANK = 5
+# From this many elements on workgroups of 1024 are full and every core has some.
+WIDE_FROM = 32768
 _PAIRED, _ONE_A = 1, 2  # operand i that is a single element: _ONE_A << i
-_UNARY = struct.Struct("<9I5i")
-_BINARY = struct.Struct("<10I10i")
+_UNARY = struct.Struct("<10I5i")
+_BINARY = struct.Struct("<11I10i")
 
 
 class Operands:
@@ -69,7 +71,11 @@ def _flags(operands: Operands, target: Layout) -> int:
 
 
 def _kernel(
-    op: str, dtype: DType, small: ShaderRef, wide: ShaderRef | None, pack: Callable[..., bytes]
+    op: str,
+    dtype: DType,
+    small: ShaderRef,
+    paired: Sequence[tuple[ShaderRef, int, int]],
+    pack: Callable[..., bytes],
 ) -> Any:
     def kernel(
         inputs: Sequence[Buffer],
@@ -82,34 +88,48 @@ def _kernel(
         if 0 in target.shape:
             return
         operands = Operands(context, inputs, given, (dtype,) * len(inputs), target.shape, _RANK)
-        shader = wide_or_small(small, wide, context.caps, operands.count)
-        groups = grid(shader, context, operands.count)
+        shader, each = small, EACH
+        for candidate, least, most in paired:
+            fits = least <= operands.count < most and not isinstance(candidate.select(context.caps), str)
+            if fits and (least > 0 or context.caps.device_type == "cpu"):
+                shader = candidate
+                if operands.flat:
+                    each = share(context.caps, shader.workgroup(context.caps)[0], operands.count)
+        groups = grid(shader, context, operands.count, each)
         context.dispatch(
             shader,
             groups,
             (*operands.buffers, outputs[0]),
             1 << len(inputs),
-            pack(operands, groups[0], target),
+            pack(operands, groups[0], each, target),
             entry=f"{op}_flat" if operands.flat else f"{op}_strided",
         )
 
     return kernel
 
 
-def _pack_unary(operands: Operands, groups_x: int, target: Layout) -> bytes:
+def _pack_unary(operands: Operands, groups_x: int, each: int, target: Layout) -> bytes:
     extents = padded(operands.shape, _RANK, 1)[1:]
     flags = _flags(operands, target) & _PAIRED
     return _UNARY.pack(
-        operands.count, groups_x, flags, *operands.offsets, target.offset, *extents, *operands.walks(_RANK)
+        operands.count,
+        groups_x,
+        flags,
+        each,
+        *operands.offsets,
+        target.offset,
+        *extents,
+        *operands.walks(_RANK),
     )
 
 
-def _pack_binary(operands: Operands, groups_x: int, target: Layout) -> bytes:
+def _pack_binary(operands: Operands, groups_x: int, each: int, target: Layout) -> bytes:
     extents = padded(operands.shape, _RANK, 1)[1:]
     return _BINARY.pack(
         operands.count,
         groups_x,
         _flags(operands, target),
+        each,
         *operands.offsets,
         target.offset,
         *extents,
@@ -150,15 +170,16 @@ def pointwise(
 ) -> tuple[Registration, ...]:
     """Returns the table rows of a pointwise op for one dtype.
 
-    ``stem`` holds the entries ``<op>_flat`` and ``<op>_strided``; ``shapes`` says whether it comes in small and
-    wide workgroups.
+    ``stem`` holds the entries ``<op>_flat`` and ``<op>_strided``; ``shapes`` says whether it comes in workgroups
+    that move pairs too.
     """
     op_id = PrimitiveId(op)
     dtypes = (dtype,) * inputs + (result or dtype,)
     small = spirv(stem, f"{op}_flat", dtype=dtype, **({"shape": "small"} if shapes else {}))
-    wide = spirv(stem, f"{op}_flat", dtype=dtype, shape="wide") if shapes else None
+    ranges = (("pairs", 0, WIDE_FROM), ("wide", WIDE_FROM, 1 << 62)) if shapes else ()
+    paired = [(spirv(stem, f"{op}_flat", dtype=dtype, shape=s), least, most) for s, least, most in ranges]
     doubled = inputs == 1 and stem == "pointwise/integer"
-    kernel = _kernel(op, dtype, small, wide, _pack_unary if inputs == 1 and not doubled else _pack_binary)
+    kernel = _kernel(op, dtype, small, paired, _pack_unary if inputs == 1 and not doubled else _pack_binary)
     row = vulkan(
         op_id,
         dtypes,
@@ -172,7 +193,7 @@ def pointwise(
     )
     cost = primitive_cost_cpu(op, dtypes)
     return (
-        also_of(row, *([] if wide is None else [wide])),
+        also_of(row, *(ref for ref, _, _ in paired)),
         c_kernel(
             op_id,
             dtypes,
