@@ -49,7 +49,7 @@ def c_kernel(
     name: str = "cpu.c",
 ) -> Registration:
     """Returns a table row for a C kernel; ``functions`` are the C names it calls and give its revision."""
-    parts: list[bytes | str] = ["c"]
+    parts: list[bytes | str] = ["c", op_id.name]
     for function in functions:
         for source, content in ckernels.revision_sources(function):
             parts += [source, content]
@@ -94,7 +94,7 @@ def numpy_reference(
         cost=cost,
         precision=precision,
         revision=KernelRevisionHash(
-            digest64("numpy", inspect.getsource(importlib.import_module(reference.__module__)))
+            digest64("numpy", op_id.name, inspect.getsource(importlib.import_module(reference.__module__)))
         ),
     )
     return Registration(op_id, BackendId.CPU, impl)

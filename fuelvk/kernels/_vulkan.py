@@ -246,7 +246,9 @@ def vulkan(
                 return chosen
         return admits(shapes, params, capabilities)
 
-    revision = KernelRevisionHash(digest64("vulkan", *(r.digest for r in refs), wrapper_source(wrapper)))
+    revision = KernelRevisionHash(
+        digest64("vulkan", op_id.name, *(r.digest for r in refs), wrapper_source(wrapper))
+    )
     impl = BackendImpl(
         name=name or f"vulkan.{refs[0].stem.rsplit('/', 1)[-1]}",
         kernel=kernel,

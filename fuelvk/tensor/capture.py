@@ -43,6 +43,9 @@ class Placeholder(Source):
             hint="compute with fv.ops instead, or pass the value as a keyword argument, which is not captured",
         )
 
+    def on(self, device: Device) -> NoReturn:
+        self.numpy()
+
 
 class Compiled:
     """A captured function. Positional arguments are tensors or arrays (or tuples, lists and dicts of them).

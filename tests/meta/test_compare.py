@@ -38,7 +38,12 @@ def test_one_unit_in_the_last_place_is_one_ulp(dtype: DType) -> None:
 
 
 def test_ulp_follows_the_binade_and_stops_at_the_subnormals() -> None:
-    assert ulp(np.array([1.0, 1.999, 2.0, 0.75]), DType.F32).tolist() == [2.0**-23, 2.0**-23, 2.0**-22, 2.0**-24]
+    assert ulp(np.array([1.0, 1.999, 2.0, 0.75]), DType.F32).tolist() == [
+        2.0**-23,
+        2.0**-23,
+        2.0**-22,
+        2.0**-24,
+    ]
     assert ulp(np.array([2.0**-130, 0.0]), DType.F32).tolist() == [2.0**-149, 2.0**-149]
     assert ulp(np.array([1.0]), DType.BF16).tolist() == [2.0**-7]
 
@@ -80,7 +85,9 @@ def test_expected_nan_and_infinity_must_be_there() -> None:
 def test_beyond_the_largest_finite_value_infinity_is_right() -> None:
     exact = np.array([70000.0, 65504.0])
     assert compare(np.array([np.inf, 65504], np.float16), exact, HALF_ULP, DType.F16).ok
-    assert not compare(np.array([np.inf, np.inf], np.float16), np.array([70000.0, 60000.0]), HALF_ULP, DType.F16).ok
+    assert not compare(
+        np.array([np.inf, np.inf], np.float16), np.array([70000.0, 60000.0]), HALF_ULP, DType.F16
+    ).ok
 
 
 def test_a_bound_is_held_element_by_element() -> None:

@@ -46,18 +46,6 @@ def test_module(variant: Variant) -> None:
         assert (variant.axes["mode"] == "bda") == ("PhysicalStorageBufferAddresses" in variant.capabilities)
 
 
-def test_portable_variants_ask_for_little(variant: Variant) -> None:
-    """F32 and 32-bit kernels without a subgroup width run where there are only 32-bit types and small workgroups."""
-    if variant.axes.get("dtype", "f32") not in ("f32", "i32", "u32") or variant.axes.get("width", 0) != 0:
-        pytest.skip("not a portable variant")
-    if variant.axes.get("bytes", 4) != 4 or variant.axes.get("wide", 0) != 0:
-        pytest.skip("not a portable variant")
-    assert variant.capabilities <= {"Shader", "PhysicalStorageBufferAddresses", "Matrix"}
-    for entry in variant.entries.values():
-        x, y, z = entry.workgroup
-        assert x * y * z <= PORTABLE_INVOCATIONS
-
-
 def test_loading_is_quick_and_light() -> None:
     code = (
         "import sys; from fuelvk.shaderbuild import load_manifest; load_manifest();"

@@ -44,7 +44,11 @@ VIEWS = [
     ("mT", lambda t: t.mT, lambda a: a.swapaxes(1, 2)),
     ("reshape", lambda t: t.reshape(10, 12), lambda a: a.reshape(10, 12)),
     ("reshape -1", lambda t: t.reshape(-1), lambda a: a.reshape(-1)),
-    ("transpose, reshape", lambda t: t.transpose(1, 0, 2).reshape(20, 6), lambda a: a.transpose(1, 0, 2).reshape(20, 6)),
+    (
+        "transpose, reshape",
+        lambda t: t.transpose(1, 0, 2).reshape(20, 6),
+        lambda a: a.transpose(1, 0, 2).reshape(20, 6),
+    ),
     ("int index", lambda t: t[2], lambda a: a[2]),
     ("slice", lambda t: t[1:3, ::-1, ::2], lambda a: a[1:3, ::-1, ::2]),
     ("mixed", lambda t: t[..., -1, None, 1:4], lambda a: a[..., -1, None, 1:4]),
@@ -97,7 +101,11 @@ def test_a_tensor_is_computed_once(x: Any, monkeypatch: pytest.MonkeyPatch) -> N
 
     calls = []
     real = executor.CpuProgram.run
-    monkeypatch.setattr(executor.CpuProgram, "run", lambda self, given: calls.append(len(self.plan.steps)) or real(self, given))
+    monkeypatch.setattr(
+        executor.CpuProgram,
+        "run",
+        lambda self, given: calls.append(len(self.plan.steps)) or real(self, given),
+    )
     a = (x * 2).realize()
     b = a + 1
     b.numpy()
