@@ -89,6 +89,7 @@ def test_addressing_that_is_not_there(info: DeviceInfo) -> None:
 
 def test_disabled_features_are_absent(info: DeviceInfo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FUELVK_DISABLE", "f16, i64,bda")
+    monkeypatch.setenv("FUELVK_ADDRESSING", "auto")
     found = enumerate_devices().devices[info.index]
     assert not found.features & {"f16", "i64", "bda"}
     with open_device(found) as device:

@@ -160,7 +160,7 @@ def test_names_and_signatures_of_the_specification() -> None:
         ),
         "sum": "sum(x, *, axes=None, keepdims=False)",
         "index_select": "index_select(x, indices, *, axis)",
-        "concat": "concat(*xs, *, axis)",
+        "concat": "concat(*xs, axis)",
         "where": "where(cond, a, b)",
         "cast": "cast(x, *, dtype)",
         "matmul": "matmul(a, b)",
