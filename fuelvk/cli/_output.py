@@ -43,7 +43,7 @@ def console() -> Any:
     """Returns a rich console on stdout; output that is no terminal is not squeezed into 80 columns."""
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else 150, highlight=False)
+    return Console(width=None if sys.stdout.isatty() else 150, highlight=False, markup=False)
 
 
 def _text(cell: object) -> Any:

@@ -105,7 +105,7 @@ def _show(data: dict[str, Any], vectors: np.ndarray[Any, Any], kernels: Profile)
     console().print(f"device  {data['device']['spec']}: {data['device']['name']}")
     console().print(f"model   {data['model']}\n")
     for number, text in enumerate(texts, 1):
-        console().print(f"{number:4d}  {text if len(text) <= 100 else text[:97] + '...'}", markup=False)
+        console().print(f"{number:4d}  {text if len(text) <= 100 else text[:97] + '...'}")
     print()
     if len(texts) <= MATRIX_LIMIT:
         _show_matrix(vectors)

@@ -1,5 +1,7 @@
 """Kernels of LAYER_NORM_LAST_DIM."""
 
+from functools import partial
+
 from fuelvk.graph.registry import FusedOps
 from fuelvk.kernels.claims import STRICT_LAYER_NORM
 from fuelvk.kernels.costs import cost_layer_norm_vulkan, cost_norm_family_cpu
@@ -9,7 +11,7 @@ IMPLS = row_op(
     FusedOps.LAYER_NORM_LAST_DIM,
     3,
     wrapper=__file__,
-    cpu_cost=cost_norm_family_cpu,
+    cpu_cost=partial(cost_norm_family_cpu, kind="layer"),
     vulkan_cost=cost_layer_norm_vulkan,
     precision=STRICT_LAYER_NORM,
 )

@@ -1,5 +1,7 @@
 """Kernels of RMS_NORM_LAST_DIM."""
 
+from functools import partial
+
 from fuelvk.graph.registry import FusedOps
 from fuelvk.kernels.claims import STRICT_RMS_NORM
 from fuelvk.kernels.costs import cost_norm_family_cpu, cost_rms_norm_vulkan
@@ -9,7 +11,7 @@ IMPLS = row_op(
     FusedOps.RMS_NORM_LAST_DIM,
     2,
     wrapper=__file__,
-    cpu_cost=cost_norm_family_cpu,
+    cpu_cost=partial(cost_norm_family_cpu, kind="rms"),
     vulkan_cost=cost_rms_norm_vulkan,
     precision=STRICT_RMS_NORM,
 )

@@ -1,5 +1,7 @@
 """Kernels of SOFTMAX_LAST_DIM."""
 
+from functools import partial
+
 from fuelvk.graph.registry import FusedOps
 from fuelvk.kernels.claims import STRICT_SOFTMAX
 from fuelvk.kernels.costs import cost_norm_family_cpu, cost_softmax_vulkan
@@ -9,7 +11,7 @@ IMPLS = row_op(
     FusedOps.SOFTMAX_LAST_DIM,
     1,
     wrapper=__file__,
-    cpu_cost=cost_norm_family_cpu,
+    cpu_cost=partial(cost_norm_family_cpu, kind="softmax"),
     vulkan_cost=cost_softmax_vulkan,
     precision=STRICT_SOFTMAX,
 )
