@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
+#: Held while elements move to another device; one for all sources, since that is rare and sources are many.
+_moving = threading.RLock()
+
 
 class Storage:
     """Contiguous elements on one device; gives its memory back with the last reference."""
@@ -66,17 +69,16 @@ class Storage:
 class Source:
     """The data of a tensor that was given or computed: a host array, and a copy on each device that used it."""
 
-    __slots__ = ("_host", "_lock", "_on", "dtype", "shape")
+    __slots__ = ("_host", "_on", "dtype", "shape")
 
     def __init__(self, host: Array | None = None, storage: Storage | None = None) -> None:
         self._host = host
-        self._on: dict[str, Storage] = {}
-        self._lock = threading.Lock()
         if storage is not None:
-            self._on[storage.device.spec] = storage
+            self._on = {storage.device.spec: storage}
             self.shape, self.dtype = storage.shape, storage.dtype
         else:
             assert host is not None
+            self._on = {}
             self.shape, self.dtype = host.shape, DType.of(host)
 
     @property
@@ -85,13 +87,14 @@ class Source:
 
     def on(self, device: Device) -> Storage:
         """Returns the elements on ``device``, uploading or moving them on first use."""
-        with self._lock:
-            found = self._on.get(device.spec)
-            if found is None:
-                found = self._on[device.spec] = device.upload(
-                    self._host if self._host is not None else self._any()
-                )
-            return found
+        found = self._on.get(device.spec)
+        if found is None:
+            with _moving:
+                found = self._on.get(device.spec)
+                if found is None:
+                    host = self._host if self._host is not None else self._any()
+                    found = self._on[device.spec] = device.upload(host)
+        return found
 
     def home(self) -> Device | None:
         """Returns a device that holds the elements, or None when only the host does."""
