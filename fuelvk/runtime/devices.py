@@ -61,6 +61,11 @@ class Device:
     def __repr__(self) -> str:
         return f"<fuelvk device {self.spec}: {self.name}>"
 
+    @property
+    def usable(self) -> bool:
+        """False once a device was lost, closed, or left behind by a fork."""
+        return True
+
     def target(self, only: BackendId | None = None) -> Target:
         """Returns what plans for this device are routed over; ``only`` leaves one backend."""
         raise NotImplementedError
@@ -117,6 +122,10 @@ class VulkanDevice(Device):
         self._arena: Any = None
         self.programs: weakref.WeakSet[Any] = weakref.WeakSet()
         self.vk.memory.add_trim_hook(_trim_hook(weakref.ref(self)))
+
+    @property
+    def usable(self) -> bool:
+        return self.vk.usable
 
     def target(self, only: BackendId | None = None) -> Target:
         order = (
@@ -231,6 +240,9 @@ def device(spec: str | Device | None = None) -> Device:
     with _lock:
         key = (os.getpid(), wanted or "")
         found = _opened.get(key)
+        if found is not None and not found.usable:
+            forget(found)
+            found = None
         if found is None:
             found = _opened[key] = _open(wanted)
         return found
@@ -261,7 +273,7 @@ def _open(wanted: str | None) -> Device:
 def _single(spec: str, make: Any) -> Device:
     key = (os.getpid(), spec)
     found = _opened.get(key)
-    if found is None:
+    if found is None or not found.usable:
         found = _opened[key] = make()
     return found
 

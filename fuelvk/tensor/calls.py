@@ -60,7 +60,7 @@ def call(
         found = _programs.get(key)
     except TypeError:
         key, found = None, None
-    if found is None:
+    if found is None or not found[0].device.usable:
         found, arrays = _prepare(op, arrays, backend, device, effective, params, key)
     runner, used = found
     results = runner.run([_dense(arrays[i]) for i in used])

@@ -169,3 +169,24 @@ def test_explain_names_the_route_of_a_tensor(gpu: VulkanDevice) -> None:
     text = str(fv.explain(fv.ops.softmax_last_dim(x) * 2))
     assert "-> softmax_last_dim: vulkan.rows[f32,f32]" in text
     assert "-> mul" in text
+
+
+def test_a_lost_device_is_opened_anew() -> None:
+    code = """
+import numpy as np, fuelvk as fv
+from fuelvk.base.errors import DeviceLostError
+x = np.ones(4, np.float32)
+first = fv.device("vulkan:0")
+fv.call("neg", x, device="vulkan:0")
+first.vk._lose()
+t = fv.asarray(x, device=first)
+try:
+    (t + t).numpy()
+except DeviceLostError as error:
+    print("lost:", "open a new device" in str(error))
+assert (fv.call("neg", x, device="vulkan:0") == -1).all()
+assert fv.device("vulkan:0") is not first
+u = fv.asarray(x, device="vulkan:0")
+print((u + u).numpy().tolist())
+"""
+    assert child(code).splitlines() == ["lost: True", "[2.0, 2.0, 2.0, 2.0]"]
