@@ -6,10 +6,15 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 import fuelvk as fv
 from fuelvk.base.errors import DriverNotFoundError
 from fuelvk.runtime.devices import CpuDevice, Device, VulkanDevice
+
+# The same examples on every run, and no verdict by the clock: machines are slow at times.
+settings.register_profile("fuelvk", deadline=None, derandomize=True, database=None)
+settings.load_profile("fuelvk")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
