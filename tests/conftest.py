@@ -17,10 +17,6 @@ settings.register_profile("fuelvk", deadline=None, derandomize=True, database=No
 settings.load_profile("fuelvk")
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden from the oracles")
-
-
 @pytest.fixture(scope="session")
 def cpu() -> Device:
     found = fv.device("cpu")
