@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import os
 import threading
 import weakref
@@ -49,7 +50,7 @@ class DeviceRecords(list[DeviceRecord]):
         self.problems = tuple(problems)
 
 
-class Device:
+class Device(abc.ABC):
     """A device that tensors live on and plans run on. ``spec`` is its name in this process ("vulkan:0", "cpu")."""
 
     def __init__(self, spec: str, backend: BackendId, name: str, capabilities: Any) -> None:
@@ -66,19 +67,23 @@ class Device:
         """False once a device was lost, closed, or left behind by a fork."""
         return True
 
+    @abc.abstractmethod
     def target(self, only: BackendId | None = None) -> Target:
         """Returns what plans for this device are routed over; ``only`` leaves one backend."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def upload(self, array: Array) -> Storage:
-        raise NotImplementedError
+        """Returns a copy of an array on the device."""
 
+    @abc.abstractmethod
     def download(self, buffer: Any, into: Array) -> None:
-        raise NotImplementedError
+        """Waits for the device and copies a buffer's elements into a contiguous array."""
 
+    @abc.abstractmethod
     def wait_for(self, buffer: Any) -> None:
         """Returns when the device is done with ``buffer``."""
 
+    @abc.abstractmethod
     def raise_errors(self) -> None:
         """Raises what kernels reported since the last call."""
 
@@ -97,6 +102,15 @@ class CpuDevice(Device):
         return Storage(
             self, array.shape, dtype, array=np.array(array, dtype=dtype.numpy, order="C", copy=True)
         )
+
+    def download(self, buffer: Any, into: Array) -> None:
+        into[...] = buffer
+
+    def wait_for(self, buffer: Any) -> None:
+        """The host's work is done when its call returns."""
+
+    def raise_errors(self) -> None:
+        """C kernels raise at once."""
 
 
 class VulkanDevice(Device):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -20,15 +21,16 @@ from fuelvk.vulkan import Buffer, Recorder, Recording
 RECORDINGS = 8
 
 
-class Program:
+class Program(abc.ABC):
     """A plan made ready for one device. ``run`` takes one Storage or host array per input of the plan."""
 
     def __init__(self, plan: Plan, device: Device) -> None:
         self.plan = plan
         self.device = device
 
+    @abc.abstractmethod
     def run(self, inputs: Sequence[Storage | Array]) -> tuple[Storage, ...]:
-        raise NotImplementedError
+        """Computes the plan's outputs."""
 
 
 def program(plan: Plan, device: Device) -> Program:
