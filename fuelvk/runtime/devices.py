@@ -14,7 +14,7 @@ import numpy as np
 
 from fuelvk.base import env
 from fuelvk.base.dtypes import DType
-from fuelvk.base.errors import DriverNotFoundError, IndexOutOfRangeError, UnknownNameError, closest
+from fuelvk.base.errors import DriverNotFoundError, UnknownNameError, closest
 from fuelvk.kernels.types import BackendId
 from fuelvk.optimizer.lower import Target
 from fuelvk.registry import default_kernel_registry
@@ -83,10 +83,6 @@ class Device(abc.ABC):
     def wait_for(self, buffer: Any) -> None:
         """Returns when the device is done with ``buffer``."""
 
-    @abc.abstractmethod
-    def raise_errors(self) -> None:
-        """Raises what kernels reported since the last call."""
-
 
 class CpuDevice(Device):
     """The C and NumPy reference kernels on the host's own memory."""
@@ -109,14 +105,9 @@ class CpuDevice(Device):
     def wait_for(self, buffer: Any) -> None:
         """The host's work is done when its call returns."""
 
-    def raise_errors(self) -> None:
-        """C kernels raise at once."""
-
 
 class VulkanDevice(Device):
     """A Vulkan device with the CPU kernels behind it for what it has no kernel for."""
-
-    ERROR_SLOTS = 63
 
     def __init__(self, spec: str, info: DeviceInfo) -> None:
         from fuelvk.vulkan import open_device
@@ -127,9 +118,6 @@ class VulkanDevice(Device):
             spec, BackendId.VULKAN, f"{info.name} ({info.driver_name} {info.driver_info})", self.vk.caps
         )
         self._lock = threading.Lock()
-        self._labels: dict[int, str] = {}
-        self._next_slot = 0
-        self._watching = False
         #: Results of kernels' preparations by source and kind. The programs that use one keep it and its source alive,
         #: so that an entry never outlives what it was made from.
         self.prepared: weakref.WeakValueDictionary[tuple[Any, ...], Any] = weakref.WeakValueDictionary()
@@ -180,32 +168,6 @@ class VulkanDevice(Device):
             if self._arena is None or self._arena.nbytes < nbytes:
                 self._arena = self.vk.alloc(nbytes)
             return self._arena
-
-    def error_slot(self, label: str) -> int:
-        """Reserves a word of the error buffer for a kernel and remembers what to call it."""
-        with self._lock:
-            slot = self._next_slot
-            self._next_slot = (slot + 1) % self.ERROR_SLOTS
-            self._labels[slot] = label
-            self._watching = True
-            return slot
-
-    def raise_errors(self) -> None:
-        if not self._watching:
-            return
-        with self._lock:
-            words = np.zeros(64, np.uint32)
-            self.download(self.vk.error_buffer, words)
-            raised = np.flatnonzero(words)
-            if not raised.size:
-                return
-            self.vk.write(self.vk.error_buffer, np.zeros(256, np.uint8))
-            label = self._labels.get(int(raised[0]), "a kernel")
-        raise IndexOutOfRangeError(
-            f"{label}: an index lies outside its axis",
-            seen=f"first at or after element {int(words[raised[0]]) - 1} of the index input",
-            allowed="0 to extent - 1; negative indices are not counted from the end",
-        )
 
 
 def _trim_hook(owner: weakref.ref[VulkanDevice]) -> Callable[[], None]:

@@ -15,7 +15,7 @@ from fuelvk.kernels._vulkan import VulkanContext
 from fuelvk.optimizer.plan import Plan, Ref, SlotKind, Step
 from fuelvk.runtime import profile
 from fuelvk.runtime.devices import CpuDevice, Device, VulkanDevice
-from fuelvk.runtime.storage import Array, Source, Storage
+from fuelvk.runtime.storage import FAULT_WORDS, Array, Faults, Source, Storage
 from fuelvk.vulkan import Buffer, Recorder, Recording
 
 RECORDINGS = 8
@@ -116,6 +116,8 @@ class VulkanProgram(Program):
         self._constants = {slot: _resident(data, device) for slot, data in plan.constants}
         self._bound: OrderedDict[tuple[Any, ...], _Bound] = OrderedDict()
         self._prepared: dict[tuple[Any, ...], Buffer] = {}
+        #: Ops whose kernels may report a fault, one per word; None until the plan was recorded once.
+        self._labels: list[str] | None = None
         device.programs.add(self)
 
     def forget_recordings(self) -> None:
@@ -152,22 +154,31 @@ class VulkanProgram(Program):
         slots = self.plan.slots
         made = outputs if outputs is not None else [vk.alloc(slots[r.slot].nbytes) for r in self.plan.outputs]
         results = {r.slot: buffer for r, buffer in zip(self.plan.outputs, made, strict=True)}
+        inherited = [f for s in inputs if isinstance(s, Storage) for f in s.faults if not f.clean]
         with self._lock:
-            self._submit(given, results)
+            words = None if self._labels == [] else vk.alloc(4 * FAULT_WORDS)
+            self._submit(given, results, words)
+            if self._labels and words is not None:
+                inherited.append(Faults(self.device, words, self._labels))
         for buffer in uploads:
             buffer.free()
+        faults = tuple(dict.fromkeys(inherited))
         return tuple(
-            Storage(self.device, r.layout.shape, r.dtype, buffer=results[r.slot]) for r in self.plan.outputs
+            [
+                Storage(self.device, r.layout.shape, r.dtype, buffer=results[r.slot], faults=faults)
+                for r in self.plan.outputs
+            ]
         )
 
-    def _submit(self, given: Sequence[Buffer], results: dict[int, Buffer]) -> None:
+    def _submit(self, given: Sequence[Buffer], results: dict[int, Buffer], words: Buffer | None) -> None:
         collector = profile.current()
-        key = tuple(b.address or (b.key, b.offset) for b in (*given, *results.values()))
+        named = (*given, *results.values()) if words is None else (*given, *results.values(), words)
+        key = tuple([b.address or (b.key, b.offset) for b in named])
         bound = None if collector is not None else self._bound.get(key)
         if bound is None:
-            bound = self._bind(given, results, profiled=collector is not None)
+            bound = self._bind(given, results, words, profiled=collector is not None)
             if collector is None:
-                self._bound[key] = bound
+                self._bound[key if self._labels else key[: len(given) + len(results)]] = bound
                 if len(self._bound) > RECORDINGS:
                     self._bound.popitem(last=False)
         else:
@@ -198,9 +209,11 @@ class VulkanProgram(Program):
                 )
         return memory
 
-    def _bind(self, given: Sequence[Buffer], results: dict[int, Buffer], *, profiled: bool) -> _Bound:
+    def _bind(
+        self, given: Sequence[Buffer], results: dict[int, Buffer], words: Buffer | None, *, profiled: bool
+    ) -> _Bound:
         memory = self._memory(given, results)
-        launch = _Launch(self, _Bound(), profiled)
+        launch = _Launch(self, _Bound(), profiled, words)
         constant_keys = {s.buffer.key for s in self._constants.values() if s.buffer is not None}
         launch.constant_keys = constant_keys
         for number, step in enumerate(self.plan.steps):
@@ -209,6 +222,7 @@ class VulkanProgram(Program):
             else:
                 launch.host(step)
         launch.finish()
+        self._labels = launch.labels
         return launch.bound
 
     def _host_step(self, step: Step, memory: dict[int, Buffer]) -> None:
@@ -232,7 +246,9 @@ class VulkanProgram(Program):
 class _Launch:
     """What kernel wrappers draw on while a plan is recorded (kernels._vulkan.Launch)."""
 
-    def __init__(self, owner: VulkanProgram, bound: _Bound, profiled: bool) -> None:
+    def __init__(self, owner: VulkanProgram, bound: _Bound, profiled: bool, words: Buffer | None) -> None:
+        self.labels: list[str] = []
+        self._words = words
         self.owner = owner
         self.bound = bound
         self.device = owner.device.vk
@@ -309,8 +325,17 @@ class _Launch:
         return found
 
     def error_slot(self) -> tuple[Buffer, int]:
+        """A word of the run's faults. They are zeroed before the first kernel that may raise one.
+
+        Kernels beyond the last word share it.
+        """
         assert self._step is not None
-        return self.device.error_buffer, self.owner.device.error_slot(self._step.op.name)
+        assert self._words is not None
+        if not self.labels:
+            self.recorder.fill(self._words)
+        if len(self.labels) < FAULT_WORDS:
+            self.labels.append(self._step.op.name)
+        return self._words, len(self.labels) - 1
 
 
 def _resident(data: Any, device: VulkanDevice) -> Storage:

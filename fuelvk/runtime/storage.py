@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fuelvk.base.dtypes import DType
+from fuelvk.base.errors import IndexOutOfRangeError
 from fuelvk.base.shapes import Shape, elements
 
 if TYPE_CHECKING:
@@ -16,14 +18,60 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
+FAULT_WORDS = 64
+
 #: Held while elements move to another device; one for all sources, since that is rare and sources are many.
 _moving = threading.RLock()
+
+
+class Faults:
+    """What the kernels of one run reported of values that only the device could see.
+
+    Every result of the run holds it, and every result computed from those, so that the error belongs to the data it
+    spoiled: it is raised on each attempt to read it, and never to anybody else.
+    """
+
+    __slots__ = ("_buffer", "_device", "_labels", "_lock", "_raised", "clean")
+
+    def __init__(self, device: Device, buffer: Buffer, labels: Sequence[str]) -> None:
+        self._device = device
+        self._buffer: Buffer | None = buffer
+        self._labels = labels
+        self._lock = threading.Lock()
+        self._raised: tuple[str, int] | None = None
+        self.clean = False
+
+    def check(self) -> None:
+        """Waits for the run; raises IndexOutOfRangeError when a kernel met an index or a length out of range."""
+        with self._lock:
+            if self._buffer is not None:
+                words = np.zeros(FAULT_WORDS, np.uint32)
+                self._device.download(self._buffer, words)
+                self._buffer.free()
+                self._buffer = None
+                met = np.flatnonzero(words)
+                self.clean = not met.size
+                if met.size:
+                    self._raised = self._labels[int(met[0])], int(words[met[0]]) - 1
+        if self._raised is not None:
+            op, number = self._raised
+            raise IndexOutOfRangeError(
+                f"{op}: an index or a length that only the device could see is out of range",
+                seen=f"the largest offender is number {number} (a position among indices, a value among lengths)",
+                allowed="indices from 0 to extent - 1, lengths from 0 to the number of keys",
+                hint="the results of this call are void; check the index input",
+            )
+
+    def __del__(self) -> None:
+        buffer = getattr(self, "_buffer", None)
+        if buffer is not None and not buffer.freed:
+            buffer.free()
 
 
 class Storage:
     """Contiguous elements on one device; gives its memory back with the last reference."""
 
-    __slots__ = ("__weakref__", "array", "buffer", "device", "dtype", "shape")
+    __slots__ = ("__weakref__", "array", "buffer", "device", "dtype", "faults", "shape")
 
     def __init__(
         self,
@@ -33,12 +81,14 @@ class Storage:
         *,
         buffer: Buffer | None = None,
         array: Array | None = None,
+        faults: tuple[Faults, ...] = (),
     ) -> None:
         self.device = device
         self.shape = shape
         self.dtype = dtype
         self.buffer = buffer
         self.array = array
+        self.faults = faults
 
     @property
     def nbytes(self) -> int:
@@ -51,14 +101,21 @@ class Storage:
         result = np.empty(self.shape, self.dtype.numpy)
         if self.buffer is not None and self.nbytes:
             self.device.download(self.buffer, result)
-        self.device.raise_errors()
+        self.raise_faults()
         return result
 
     def wait(self) -> None:
         """Returns when the device has written the elements; raises what the kernels reported."""
         if self.buffer is not None:
             self.device.wait_for(self.buffer)
-            self.device.raise_errors()
+            self.raise_faults()
+
+    def raise_faults(self) -> None:
+        """Raises what was wrong with what these elements were computed from."""
+        if self.faults:
+            for fault in self.faults:
+                fault.check()
+            self.faults = ()
 
     def __del__(self) -> None:
         buffer = getattr(self, "buffer", None)

@@ -190,3 +190,41 @@ u = fv.asarray(x, device="vulkan:0")
 print((u + u).numpy().tolist())
 """
     assert child(code).splitlines() == ["lost: True", "[2.0, 2.0, 2.0, 2.0]"]
+
+
+def test_a_fault_belongs_to_the_data_it_spoiled(gpu: VulkanDevice) -> None:
+    table = fv.asarray(np.ones((4, 3), np.float32), device=gpu)
+    bad = fv.ops.index_select(table, fv.asarray(np.array([99]), device=gpu), axis=0).realize()
+    good = fv.ops.index_select(table, fv.asarray(np.array([3]), device=gpu), axis=0).realize()
+    later = (bad * 2).realize()
+    assert np.array_equal(fv.call("neg", np.ones(3, np.float32), device=gpu), [-1, -1, -1])
+    assert np.array_equal(good.numpy(), [[1, 1, 1]])
+    for spoiled in (bad, later, bad + 1, bad):
+        for _ in range(2):
+            with pytest.raises(IndexOutOfRangeError, match="index_select"):
+                spoiled.numpy()
+        with pytest.raises(IndexOutOfRangeError, match="index_select"):
+            spoiled.wait()
+
+
+def test_faults_of_threads_stay_apart(gpu: VulkanDevice) -> None:
+    table = np.arange(12, dtype=np.float32).reshape(4, 3)
+    outcomes: dict[str, set[str]] = {"good": set(), "bad": set(), "other": set()}
+
+    def work(kind: str) -> None:
+        for _ in range(60):
+            try:
+                if kind == "other":
+                    fv.call("neg", table, device=gpu)
+                else:
+                    fv.call("index_select", table, np.array([2 if kind == "good" else 7]), axis=0, device=gpu)
+                outcomes[kind].add("returned")
+            except IndexOutOfRangeError:
+                outcomes[kind].add("raised")
+
+    threads = [threading.Thread(target=work, args=(kind,)) for kind in outcomes]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert outcomes == {"good": {"returned"}, "bad": {"raised"}, "other": {"returned"}}

@@ -156,7 +156,7 @@ def test_bad_rows_are_refused_and_the_encoder_goes_on(tiny: SentenceEncoder) -> 
         tiny.encode_ids([[4] * (LIMIT + 1)])
     with pytest.raises(ParameterError, match="seen: 0"):
         tiny.encode_ids([[]])
-    with pytest.raises(fv.FuelvkError, match="an index lies outside"):
+    with pytest.raises(fv.FuelvkError, match="index_select: an index"):
         tiny.encode_ids([[2, 10_000, 3]])
     assert np.isfinite(tiny.encode(["the cat"])).all()
 

@@ -90,7 +90,7 @@ def run_guarded(runner: VulkanProgram, given: Sequence[Array]) -> tuple[Array, .
     for whole in wholes:
         vk.write(whole, np.full(whole.nbytes, SENTINEL, np.uint8))
     views = [w.view(alignment, n) for w, n in zip(wholes, sizes, strict=True)]
-    runner.run(given, views)
+    made = runner.run(given, views)
     results = []
     for whole, ref, nbytes in zip(wholes, runner.plan.outputs, sizes, strict=True):
         raw = np.frombuffer(bytes(vk.read(whole)), np.uint8)
@@ -99,5 +99,6 @@ def run_guarded(runner: VulkanProgram, given: Sequence[Array]) -> tuple[Array, .
         assert (after == SENTINEL).all(), "a byte after the output was overwritten"
         data = raw[alignment : alignment + nbytes].copy()
         results.append(data.view(ref.dtype.numpy).reshape(ref.layout.shape))
-    runner.device.raise_errors()
+    for storage in made:
+        storage.raise_faults()
     return tuple(results)
