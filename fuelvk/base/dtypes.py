@@ -90,7 +90,12 @@ class DType(enum.Enum):
             return value
         if isinstance(value, str):
             return cls.parse(value)
-        dtype = np.dtype(getattr(value, "dtype", value))
+        try:
+            dtype = np.dtype(value if isinstance(value, type) else getattr(value, "dtype", value))
+        except TypeError:
+            raise DTypeError(
+                "this names no dtype", asked=repr(value), allowed=", ".join(d.key for d in cls)
+            ) from None
         found = _by_numpy().get(dtype) or _by_numpy().get(dtype.newbyteorder("="))
         if found is None:
             raise DTypeError(

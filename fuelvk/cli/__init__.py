@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -46,11 +47,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _failed(error, options.json)
         except KeyboardInterrupt:
             return 130
-    if options.json:
-        json.dump(result.data, sys.stdout, indent=2)
-        print()
-    else:
-        result.show()
+    try:
+        if options.json:
+            json.dump(result.data, sys.stdout, indent=2)
+            print()
+        else:
+            result.show()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read the output has seen enough; the interpreter must not flush into the closed pipe either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     return int(result.status)
 
 

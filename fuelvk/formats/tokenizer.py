@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -43,15 +43,19 @@ class Tokenizer:
         """How many ids there are, added tokens included."""
         return int(self._backend.get_vocab_size())
 
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+    def encode(self, texts: Iterable[str]) -> list[list[int]]:
         """Returns the ids of each text; a text above the limit is cut, with a TruncationWarning."""
-        if isinstance(texts, str):
-            texts = [texts]
+        texts = [texts] if isinstance(texts, str) else list(texts)
         wrong = next((t for t in texts if not isinstance(t, str)), None)
         if wrong is not None:
             raise ParameterError("texts are strings", seen=type(wrong).__name__, allowed="str")
+        broken = next((t for t in texts if any("\ud800" <= c <= "\udfff" for c in t)), None)
+        if broken is not None:
+            raise ParameterError(
+                "a text is not valid Unicode", seen=ascii(broken[:40]), hint="decode it as UTF-8"
+            )
         rows: list[list[int]] = []
-        for text, encoding in zip(texts, self._backend.encode_batch(list(texts)), strict=True):
+        for text, encoding in zip(texts, self._backend.encode_batch(texts), strict=True):
             dropped = sum(len(part.ids) - self._special for part in encoding.overflowing)
             if dropped:
                 warnings.warn(

@@ -325,12 +325,16 @@ them.
 """
 
 STRICT_RMS_NORM = _bounded(
-    rms_norm, "Canonical sum of squares, strict reciprocal root, products; F32 (F64 for F64)."
+    rms_norm,
+    "Canonical sum of squares, strict reciprocal root, products; F32 (F64 for F64). Holds where the squares and "
+    "their sum neither overflow nor vanish: in F32, |x| from about 1e-19 to 1e19 / sqrt(n).",
 )
 """RMS_NORM_LAST_DIM on any backend. Bound: ``bounds.rms_norm``. Left out: squares that overflow or vanish."""
 
 STRICT_LAYER_NORM = _bounded(
-    layer_norm, "Two passes with canonical sums, strict reciprocal root; F32 (F64 for F64)."
+    layer_norm,
+    "Two passes with canonical sums, strict reciprocal root; F32 (F64 for F64). Holds where sums and squared "
+    "differences neither overflow nor vanish: in F32, |x - mean| from about 1e-19 to 1e19 / sqrt(n).",
 )
 """LAYER_NORM_LAST_DIM on any backend. Bound: ``bounds.layer_norm``. Left out: squares that overflow or
 vanish.

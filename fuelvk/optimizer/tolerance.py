@@ -109,6 +109,12 @@ def region(tolerance: Tolerance) -> Iterator[None]:
 
 def effective(call: Tolerance | None) -> Tolerance:
     """Returns what applies to a call: its own tolerance tightened by the region's; strict when neither is given."""
+    if call is not None and not isinstance(call, Tolerance):
+        raise ParameterError(
+            "a tolerance is a Tolerance",
+            asked=repr(call),
+            allowed="Tolerance.strict(), .relative(r), .absolute(a)",
+        )
     outer = _region.get()
     if call is None:
         return outer if outer is not None else Tolerance.strict()

@@ -106,6 +106,10 @@ def _prepare(
 
 def entry_named(op: str | FusedOpId | PrimitiveId) -> OpEntry:
     """Returns the op an id or a name (any case) stands for; raises UnknownNameError with the closest names."""
+    if not isinstance(op, str | FusedOpId | PrimitiveId):
+        raise UnknownNameError(
+            "an op is named by a string or an id", asked=repr(op), hint="fuelvk ops lists them"
+        )
     name = op if isinstance(op, str) else op.name
     entry = find_op(name.lower())
     if entry is None:

@@ -123,6 +123,7 @@ class Compiled:
 
 def compile(function: Callable[..., Any], *, device: str | Device | None = None) -> Compiled:
     """Returns ``function`` captured once per shape signature and replayed afterwards, with one submission."""
+    _callable(function, "fv.compile")
     return Compiled(function, device)
 
 
@@ -132,14 +133,21 @@ def grad(function: Callable[..., Tensor], argnums: int | Sequence[int] = 0) -> C
     ``argnums`` picks positional arguments; one int gives one tensor, a sequence a tuple. Raises ShapeError when the
     result is not a scalar. An argument the result does not depend on gets zeros.
     """
+    _callable(function, "fv.grad")
     wanted = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    if not all(isinstance(i, int) for i in wanted):
+        raise ParameterError("argnums are positions of arguments", asked=repr(argnums), allowed="ints")
 
     @functools.wraps(function)
     def gradient(*args: Any, **kwargs: Any) -> Any:
+        if not all(-len(args) <= i < len(args) for i in wanted):
+            raise ParameterError("fv.grad: no such argument", asked=argnums, seen=f"{len(args)} arguments")
         device = common_device(args)
         tensors = [as_tensor(a, device) for a in args]
         fresh = [Tensor(_alias(t._value), device) for t in tensors]
         result = function(*fresh, **kwargs)
+        if not isinstance(result, Tensor):
+            raise ParameterError("fv.grad differentiates a Tensor", seen=type(result).__name__)
         if result.shape != ():
             raise ShapeError(
                 "fv.grad differentiates a scalar", seen=result.shape, hint="sum or mean the result"
@@ -169,6 +177,11 @@ def _restore(value: ir.Value, back: dict[ir.Value, ir.Value]) -> ir.Value:
         return None if original is None else (original,)
 
     return ir.rewrite((value,), change)[0]
+
+
+def _callable(function: object, name: str) -> None:
+    if not callable(function):
+        raise ParameterError(f"{name} takes a function", asked=repr(function))
 
 
 def _is_tensor(x: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from fuelvk.base.dtypes import DType
@@ -92,7 +93,11 @@ class Tensor:
         return 1, 0
 
     def item(self) -> Any:
-        """Returns the one element as a Python number."""
+        """Returns the one element as a Python number; raises ShapeError when there are more."""
+        if self.size != 1:
+            raise ShapeError(
+                "one element is needed for a number", seen=self.shape, hint="index or reduce first"
+            )
         return self.numpy().item()
 
     def __bool__(self) -> bool:
@@ -227,12 +232,10 @@ def asarray(value: Any, *, dtype: DType | str | None = None, device: str | Devic
     if isinstance(value, Tensor):
         moved = value if device is None else value.to(device)
         return moved if dtype is None else moved.astype(dtype)
-    array = as_array(value)
-    if dtype is not None:
-        array = array.astype(DType.of(dtype).numpy)
-    host = np.array(array, order="C", copy=True)
+    host = np.array(as_array(value), order="C", copy=True)
     host.flags.writeable = False
-    return wrap(Source(host), find_device(device))
+    made = wrap(Source(host), find_device(device))
+    return made if dtype is None else made.astype(dtype)
 
 
 def from_dlpack(value: Any, *, device: str | Device | None = None) -> Tensor:
@@ -284,6 +287,16 @@ def binary(name: str, a: Any, b: Any) -> Tensor:
 
 
 def _number(value: Scalar, like: Tensor, device: Device) -> Tensor:
+    if isinstance(value, int) and not isinstance(value, bool):
+        least, most = _range(like.dtype)
+        if not least <= value <= most:
+            raise ParameterError(
+                "a number that the tensor's dtype does not hold",
+                asked=value if abs(value) < 1 << 70 else "an int of more than 70 bits",
+                seen=like.dtype.key,
+                allowed=f"{least} to {most}",
+                hint="cast the tensor with astype",
+            )
     if isinstance(value, float) and not like.dtype.is_float:
         raise DTypeError(
             "a float next to an integer tensor",
@@ -292,6 +305,17 @@ def _number(value: Scalar, like: Tensor, device: Device) -> Tensor:
             hint="cast the tensor with astype",
         )
     return Tensor(ir.constant(np.asarray(value).astype(like.dtype.numpy)), device)
+
+
+def _range(dtype: DType) -> tuple[float, float]:
+    """The least and largest number of a dtype."""
+    if dtype is DType.BOOL:
+        return 0, 1
+    if dtype.is_float:
+        most = float(ml_dtypes.finfo(dtype.numpy).max)  # type: ignore[no-untyped-call]
+        return -most, most
+    info = np.iinfo(dtype.numpy)
+    return int(info.min), int(info.max)
 
 
 def promote(a: DType, b: DType) -> DType:
@@ -341,7 +365,10 @@ def _index(x: Tensor, key: tuple[Any, ...]) -> Tensor:
             continue
         extent = x.shape[axis]
         if isinstance(k, slice):
-            start, stop, step = k.indices(extent)
+            try:
+                start, stop, step = k.indices(extent)
+            except (TypeError, ValueError) as error:
+                raise ParameterError("a slice that cannot be taken", asked=k, seen=str(error)) from None
             count = len(range(start, stop, step))
             shape.append(count)
         else:

@@ -21,8 +21,10 @@ def as_array(value: Any, name: str = "input") -> Array:
     Raises DTypeError for object, string, complex and structured arrays, UnsupportedError for an array that lives on
     another DLPack device.
     """
+    if isinstance(value, np.ma.MaskedArray):
+        raise DTypeError(f"{name} is a masked array", hint="fill it first, e.g. x.filled(0)")
     if isinstance(value, np.ndarray):
-        array = value
+        array = np.asarray(value)
     elif hasattr(value, "__fuelvk_numpy__"):
         array = value.__fuelvk_numpy__()
     elif hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):

@@ -40,22 +40,36 @@ def realize(tensors: Sequence[Tensor]) -> None:
             "tensors of several devices in one call", seen=[d.spec for d in devices.values()]
         )
     device = pending[0].device
-    values = [resolved(t._value) for t in pending]
+    before = [t._value for t in pending]
+    if any(v.node.is_leaf for v in before):  # another thread was quicker
+        realize(tensors)
+        return
+    values = [resolved(v) for v in before]
     chosen = tolerances.effective(None)
     key, inputs = signature(values)
     found = plan_for((device.spec, id(device), chosen, key), values, inputs, device, chosen)
     results = found.run([_input(v, device) for v in inputs])
-    for t, storage in zip(pending, results, strict=True):
-        source = Source(storage=storage)
-        node = t._value.node
-        sources = node.data or [None] * len(node.shapes)
-        sources[t._value.index] = source
-        node.data = sources
-        t._value = ir.leaf(source, source.shape, source.dtype)
+    with _lock:
+        for t, was, storage in zip(pending, before, results, strict=True):
+            source = Source(storage=storage)
+            sources = was.node.data or [None] * len(was.node.shapes)
+            sources[was.index] = source
+            was.node.data = sources
+            if t._value is was:  # else another thread computed the tensor meanwhile
+                t._value = ir.leaf(source, source.shape, source.dtype)
+
+
+def _differentiating() -> ParameterError:
+    return ParameterError(
+        "the elements of an argument were asked for while fv.grad differentiates the function",
+        hint="compute with fv.ops inside; a compiled function cannot be called there, compile the gradient instead",
+    )
 
 
 def _settle(t: Tensor) -> None:
     node = t._value.node
+    if node.data is None:
+        raise _differentiating()
     if not isinstance(node.data, Source):
         t._value = ir.leaf(Source(np.asarray(node.data)), t.shape, t.dtype)
 
@@ -116,6 +130,8 @@ def plan_for(
 
 def _input(value: ir.Value, device: Device) -> Any:
     data = value.node.data
+    if data is None:
+        raise _differentiating()
     return data.on(device) if isinstance(data, Source) else np.ascontiguousarray(data)
 
 

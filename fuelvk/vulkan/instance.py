@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fuelvk.base import env
-from fuelvk.base.errors import FuelvkError, UnknownNameError, closest
+from fuelvk.base.errors import FuelvkError, ParameterError, UnknownNameError, closest
 from fuelvk.vulkan import debug
 from fuelvk.vulkan.debug import Debug
 from fuelvk.vulkan.features import DeviceInfo, describe
@@ -136,10 +136,13 @@ def instance(mode: str = "") -> Instance:
 def enumerate_devices() -> DeviceList:
     """Returns every usable Vulkan device.
 
-    Never raises: without loader or driver the list is empty and says why.
+    Without loader or driver the list is empty and says why. Raises ParameterError only, for an environment
+    variable with a value it does not take.
     """
     try:
         found = instance(validation_mode()).describe()
+    except ParameterError:
+        raise
     except FuelvkError as error:
         return DeviceList((), (str(error), *getattr(error, "__notes__", ())))
     if not found.devices and not found.problems:

@@ -171,3 +171,57 @@ def test_grad(cpu: Device) -> None:
     assert np.abs(gb.numpy() - x.T @ slope).max() < 1e-12
     with pytest.raises(ShapeError, match="scalar"):
         fv.grad(lambda a: a * 2)(fv.asarray(x, device=cpu))
+
+
+def test_numbers_beyond_the_dtype_are_refused(cpu: Device) -> None:
+    u = fv.asarray(np.array([44, 200], np.uint8), device=cpu)
+    for wrong in (300, -1):
+        with pytest.raises(ParameterError, match="0 to 255"):
+            u == wrong  # noqa: B015 - the comparison itself is what is refused
+    with pytest.raises(ParameterError, match="more than 70 bits"):
+        fv.asarray(np.ones(2, np.float32), device=cpu) + 10**400
+    assert (u + 55).numpy().tolist() == [99, 255]
+
+
+def test_asarray_converts_as_cast_does(cpu: Device) -> None:
+    got = fv.asarray([300.0, -5, float("nan")], dtype="u8", device=cpu).numpy()
+    assert got.tolist() == [255, 0, 0]
+    assert fv.asarray([1.5], dtype=np.float32, device=cpu).dtype is DType.F32
+
+
+def test_threads_may_look_at_one_lazy_tensor(cpu: Device) -> None:
+    import threading
+
+    for _ in range(20):
+        t = fv.asarray(X, device=cpu) * 2 + 1
+        seen: list[Any] = []
+        threads = [threading.Thread(target=lambda t=t, seen=seen: seen.append(t.numpy())) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(seen) == 8
+        assert all(np.array_equal(s, X * 2 + 1) for s in seen)
+
+
+WRONG: list[tuple[Any, type[Exception], str]] = [
+    (lambda x: x[::0], ParameterError, "slice"),
+    (lambda x: x[0:1.5], ParameterError, "slice"),
+    (lambda x: float(x), ShapeError, "one element"),
+    (lambda x: x.astype("f33"), DTypeError, "f33"),
+    (lambda x: x.astype(3), DTypeError, "names no dtype"),
+    (lambda x: fv.call("neg", X, tolerance=1e-5, device="cpu"), ParameterError, "a tolerance is a Tolerance"),
+    (lambda x: fv.call(5, X), fv.FuelvkError, "named by a string"),
+    (lambda x: fv.call("neg", np.ma.masked_array([1.0, 2.0], [0, 1]), device="cpu"), DTypeError, "masked"),
+    (lambda x: fv.compile(3), ParameterError, "takes a function"),
+    (lambda x: fv.grad(lambda a: a.sum(), argnums=9)(x), ParameterError, "no such argument"),
+    (lambda x: fv.grad(lambda a: 1.0)(x), ParameterError, "differentiates a Tensor"),
+    (lambda x: fv.grad(lambda a: a * float(a.sum()))(x), ParameterError, "while fv.grad differentiates"),
+]
+
+
+@pytest.mark.parametrize("row", WRONG, ids=[r[2] for r in WRONG])
+def test_mistakes_are_named(row: tuple[Any, type[Exception], str], x: Any) -> None:
+    call, error, match = row
+    with pytest.raises(error, match=match):
+        call(x)

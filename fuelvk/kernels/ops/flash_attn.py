@@ -146,7 +146,9 @@ def _by_rows(
 ) -> None:
     count = p.B * p.Hq * p.Sq
     q, k, v, slopes, lens = inputs
-    error, word = context.error_slot if lens is not None else (y, 0)  # without lengths there is nothing to report
+    error, word = (
+        context.error_slot if lens is not None else (y, 0)
+    )  # without lengths there is nothing to report
     call = context.constant(_call_words(p, inputs, layouts, dtype, word, count))
     grid = context.fold(count)
     buffers = (q, k, v, slopes or call, lens or call, call, error, y)
@@ -169,7 +171,9 @@ def _by_subgroups(
     outputs = -(-p.D // span) * tile * span
     stride = _KEYS * tile + 3 * tile * span + outputs * (2 if p.Sk > _PIECE else 1)
     q, k, v, slopes, lens = inputs
-    error, word = context.error_slot if lens is not None else (y, 0)  # without lengths there is nothing to report
+    error, word = (
+        context.error_slot if lens is not None else (y, 0)
+    )  # without lengths there is nothing to report
     call = context.constant(_call_words(p, inputs, layouts, dtype, word, count))
     work = context.scratch(workers * stride * dtype.accumulator.size)
     buffers = (q, k, v, slopes or call, lens or call, call, work, error, y)
