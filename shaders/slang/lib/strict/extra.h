@@ -1,0 +1,8 @@
+/* The correctly rounded f32 functions beside exp: bits in, bits out. An umbrella of its own, so that a kernel that needs
+ * none of them does not depend on their sources. */
+#ifndef ST_EXTRA_H
+#define ST_EXTRA_H
+#include "strict.h"
+#include "log_cr.h"
+#include "sincos_cr.h"
+#endif

@@ -1,0 +1,90 @@
+/* Is a correctly rounded function right over all inputs, over every STEP-th, or over a range of them?
+ *   cc -O3 -march=native -ffast-math -c tests/unit/strict_truth.c -o strict_truth.o
+ *   cc -O3 -march=native -ffp-contract=off -fno-trapping-math -I shaders/slang/lib tests/unit/strict_sweep_cr.c \
+ *     strict_truth.o -o strict_sweep_cr -lm
+ *   ./strict_sweep_cr NAME|all [STEP [FIRST [LAST]]]
+ * One line a function: name, inputs, left undecided by the fast path, wrong, worst error in ULP among the wrong, its
+ * input. The truth is a double; within 2^-46 of a boundary between two floats the C library's long double decides, and
+ * what is within 2^-60 is printed as `tie NAME INPUT RESULT` to be decided with mpmath (strict_ties.py). */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "strict/extra.h"
+
+#define BLOCK 4096
+static uint in[BLOCK], out[BLOCK], open_[BLOCK], low[BLOCK], high[BLOCK];
+static double wide[BLOCK], truth[BLOCK];
+
+typedef struct {
+  const char *name; void (*map)(void); uint (*fixed)(uint); void (*truth)(const double *, double *, long);
+  long double (*exact)(long double);
+} row;
+
+#define FUNCTION(name, fast, slow, limit)                                                             \
+  void truth_##name(const double *, double *, long);                                                  \
+  static void map_##name(void) {                                                                      \
+    for (int i = 0; i < BLOCK; i++) { uint x = in[i]; st_u64 r = fast; out[i] = r.h; open_[i] = r.l; } \
+  }                                                                                                   \
+  static uint fixed_##name(uint x) { return slow; }                                                   \
+  static long double exact_##name(long double x) { return limit; }
+
+FUNCTION(log_cr, st_log_cr_try(x), st_log_cr_fixed(x), logl(x))
+FUNCTION(sin_cr, st_sincos_cr_try(x, 0u), st_sincos_cr_fixed(x, 0u), sinl(x))
+FUNCTION(cos_cr, st_sincos_cr_try(x, 1u), st_sincos_cr_fixed(x, 1u), cosl(x))
+
+#define ROW(name) {#name, map_##name, fixed_##name, truth_##name, exact_##name}
+static const row rows[] = {ROW(log_cr), ROW(sin_cr), ROW(cos_cr)};
+
+static double ulps(float r, double t) {
+  int e = -125;
+  if (isnan(r) || isnan(t) || isinf(t)) return 1e30;
+  if (t != 0.0) frexp(t, &e);
+  if (e < -125) e = -125;
+  return fabs((isinf(r) ? copysign(0x1p128, r) : (double)r) - t) / ldexp(1.0, e - 24);
+}
+
+int main(int count, char **words) {
+  const char *wanted = count > 1 ? words[1] : "all";
+  unsigned long step = count > 2 ? strtoul(words[2], 0, 0) : 1;
+  unsigned long first = count > 3 ? strtoul(words[3], 0, 0) : 0;
+  unsigned long last = count > 4 ? strtoul(words[4], 0, 0) : 0xffffffffull;
+  for (unsigned k = 0; k < sizeof rows / sizeof *rows; k++) {
+    const row *f = &rows[k];
+    if (strcmp(wanted, "all") != 0 && strcmp(wanted, f->name) != 0) continue;
+    double worst = 0.0; uint at = 0; unsigned long undecided = 0, wrong = 0, tried = 0;
+    for (unsigned long base = first; base <= last; base += BLOCK * step) {
+      for (int i = 0; i < BLOCK; i++) { in[i] = (uint)(base + (unsigned long)i * step); wide[i] = (double)U2F(in[i]); }
+      f->map();
+      for (int i = 0; i < BLOCK; i++)
+        if (open_[i] != 0) { out[i] = f->fixed(in[i]); undecided++; }
+      f->truth(wide, truth, BLOCK);
+      uint bad = 0;
+      for (int i = 0; i < BLOCK; i++) {
+        low[i] = F2U((float)(truth[i] * (1.0 - 0x1p-46))); high[i] = F2U((float)(truth[i] * (1.0 + 0x1p-46)));
+        bad |= (low[i] ^ out[i]) | (high[i] ^ out[i]);
+      }
+      tried += BLOCK;
+      if (bad == 0) continue;
+      for (int i = 0; i < BLOCK; i++) {
+        if (low[i] == out[i] && high[i] == out[i]) continue;
+        long double t = f->exact((long double)wide[i]);
+        uint want = F2U((float)t);
+        if (isnan(t)) { if (out[i] == ST_NAN) continue; }
+        else {
+          if (F2U((float)(t * (1.0L - 0x1p-60L))) != F2U((float)(t * (1.0L + 0x1p-60L)))) {
+            printf("tie %s 0x%08x 0x%08x\n", f->name, in[i], out[i]); continue;
+          }
+          if (want == out[i]) continue;
+        }
+        double error = ulps(U2F(out[i]), (double)t);
+        if (error > worst || wrong == 0) { worst = error; at = in[i]; }
+        if (wrong < 8) fprintf(stderr, "%s 0x%08x gives 0x%08x, not 0x%08x\n", f->name, in[i], out[i], want);
+        wrong++;
+      }
+    }
+    printf("%s %lu %lu %lu %.4f 0x%08x\n", f->name, tried, undecided, wrong, worst, at);
+    fflush(stdout);
+  }
+  return 0;
+}
