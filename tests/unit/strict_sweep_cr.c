@@ -32,9 +32,14 @@ typedef struct {
 FUNCTION(log_cr, st_log_cr_try(x), st_log_cr_fixed(x), logl(x))
 FUNCTION(sin_cr, st_sincos_cr_try(x, 0u), st_sincos_cr_fixed(x, 0u), sinl(x))
 FUNCTION(cos_cr, st_sincos_cr_try(x, 1u), st_sincos_cr_fixed(x, 1u), cosl(x))
+FUNCTION(log2_cr, st_log2_cr_try(x), st_log2_cr_fixed(x), log2l(x))
+FUNCTION(log1p_cr, st_log1p_cr_try(x), st_log1p_cr_fixed(x), log1pl(x))
+FUNCTION(exp2_cr, st_exp2_cr_try(x), st_exp2_cr_fixed(x), exp2l(x))
+FUNCTION(expm1_cr, st_expm1_cr_try(x), st_expm1_cr_fixed(x), expm1l(x))
 
 #define ROW(name) {#name, map_##name, fixed_##name, truth_##name, exact_##name}
-static const row rows[] = {ROW(log_cr), ROW(sin_cr), ROW(cos_cr)};
+static const row rows[] = {ROW(log_cr), ROW(sin_cr), ROW(cos_cr), ROW(log2_cr), ROW(log1p_cr), ROW(exp2_cr),
+                           ROW(expm1_cr)};
 
 static double ulps(float r, double t) {
   int e = -125;

@@ -5,4 +5,6 @@
 #include "strict.h"
 #include "log_cr.h"
 #include "sincos_cr.h"
+#include "exp_more.h"
+#include "log_more.h"
 #endif

@@ -4,6 +4,14 @@
 #include "base.h"
 #include "exp_cr.h"
 
+/* h, l and an exponent (the number is h:l * 2^(e - 63)), or a fraction h:l beside a whole part e. */
+#ifdef ST_LANGUAGE_C
+typedef struct { uint h; uint l; int e; } st_wide;
+#else
+struct st_wide { uint h; uint l; int e; };
+#endif
+FN st_wide st_mkwide(st_u64 m, int e) { st_wide r; r.h = m.h; r.l = m.l; r.e = e; return r; }
+
 /* A result of a fast path: h the bits, l nonzero where only the fixed-point path can decide. */
 FN st_u64 st_decided(uint bits, bool undecided) { return st_mk64(bits, SEL(undecided, 1u, 0u)); }
 

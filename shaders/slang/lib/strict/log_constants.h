@@ -12,8 +12,10 @@
 #define ST_LOG_EPA U2F(0x2ccccccdu) /* 5.82076618e-12 */
 #define ST_LOG2_INV_H U2F(0x3fb8b000u) /* 1.44287109 */
 #define ST_LOG2_INV_L U2F(0xb9389ad4u) /* -0.000176052854 */
-#define ST_LOG2_EPS U2F(0x2e000000u) /* 2.91038305e-11 */
-#define ST_LOG2_EPA U2F(0x2d800000u) /* 1.45519152e-11 */
+#define ST_LOG2_EP0 U2F(0x2e800000u) /* 5.82076609e-11 */
+#define ST_LOG2_EPS U2F(0x2d800000u) /* 1.45519152e-11 */
+#define ST_LOG2_EPA U2F(0x2d000000u) /* 7.27595761e-12 */
+#define ST_LOG1P_EP0 U2F(0x2e000000u) /* 2.91038305e-11 */
 #define ST_LOG_LNH 0xb17217f7u
 #define ST_LOG_LNL 0xd1cf79abu
 #define ST_LOG_LNX 0xc9e3b398u

@@ -31,8 +31,8 @@ FN st_u64 st_log_series(st_u64 r, bool pos) {
   return p;
 }
 
-/* e ln2 + q + f or - f in Q8.64 (f, q < 1), sign apart, rounded. */
-FN uint st_log_sum(int e, st_u64 q, st_u64 f, bool pos) {
+/* e ln2 as a whole part and a Q0.64 fraction. */
+FN st_wide st_log_scale(int e) {
   uint ea = (uint)SEL(e < 0, -e, e);
   st_u64 P; uint whole;
   P.l = ea * ST_LOG_LNL; P.h = ea * ST_LOG_LNH; whole = st_mulhi32(ea, ST_LOG_LNH);
@@ -41,9 +41,18 @@ FN uint st_log_sum(int e, st_u64 q, st_u64 f, bool pos) {
   c = st_mulhi32(ea, ST_LOG_LNX);
   P.l = P.l + c; c = SEL(P.l < c, 1u, 0u); P.h = P.h + c; whole = whole + SEL(P.h < c, 1u, 0u);
   if (e < 0) { whole = ~whole; P = st_neg64(P); if (P.h == 0u && P.l == 0u) whole = whole + 1u; }
-  P = st_add64(P, q); if (st_less64(P, q)) whole = whole + 1u;
-  if (pos) { P = st_add64(P, f); if (st_less64(P, f)) whole = whole + 1u; }
-  else { if (st_less64(P, f)) whole = whole - 1u; P = st_add64(P, st_neg64(f)); }
+  return st_mkwide(P, (int)whole);
+}
+/* a + f or a - f, f a Q0.64 fraction. */
+FN st_wide st_wide_add(st_wide a, st_u64 f, bool plus) {
+  st_u64 P = st_mk64(a.h, a.l); int whole = a.e;
+  if (plus) { P = st_add64(P, f); if (st_less64(P, f)) whole = whole + 1; }
+  else { if (st_less64(P, f)) whole = whole - 1; P = st_add64(P, st_neg64(f)); }
+  return st_mkwide(P, whole);
+}
+/* A whole part and a fraction, rounded, sign apart. */
+FN uint st_wide_round(st_wide a) {
+  st_u64 P = st_mk64(a.h, a.l); uint whole = (uint)a.e;
   uint sign = whole & 0x80000000u;
   if (sign != 0u) { whole = ~whole; P = st_neg64(P); if (P.h == 0u && P.l == 0u) whole = whole + 1u; }
   st_u64 m; int ex;
@@ -67,7 +76,7 @@ FN uint st_log_cr_fixed(uint ux) {
     return st_round_any(st_mulhi64(st_mk64(a << z, 0u), p), 1 - (int)z) | SEL(pos, 0u, 0x80000000u);
   }
   st_u64 q = st_mk64(ST_TABLE(ST_T_LOG_QH + s.j), ST_TABLE(ST_T_LOG_QL + s.j));
-  return st_log_sum(e, q, st_shl64(st_mulhi64(r, p), 1u), pos);
+  return st_wide_round(st_wide_add(st_wide_add(st_log_scale(e), q, true), st_shl64(st_mulhi64(r, p), 1u), pos));
 }
 
 /* The fast path of log: e ln2 - log c_j + r - r^2/2 + r^3 Q(r) as hi + lo, r exact in two parts, the high parts of the

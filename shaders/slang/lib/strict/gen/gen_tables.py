@@ -48,7 +48,7 @@ def build() -> Header:
     logs, twos = log_rows(mpf(1)), log_rows(mp.log(2))
     two_over_pi = int(mp.floor(2 / mp.pi * mpf(2) ** 256))
     parts = {f"LOG_{key}": row for key, row in logs.items()}
-    parts |= {f"LOG2_{key}": row for key, row in twos.items() if key in ("H", "L")}
+    parts |= {f"LOG2_{key}": row for key, row in twos.items() if key != "C"}
     parts |= {f"SIN_{key}": row for key, row in sine_rows().items()}
     parts["2PI"] = [0, 0, *[two_over_pi >> (32 * (7 - i)) & 0xFFFFFFFF for i in range(8)], 0]
     words: list[int] = []
