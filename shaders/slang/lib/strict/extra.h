@@ -7,4 +7,5 @@
 #include "sincos_cr.h"
 #include "exp_more.h"
 #include "log_more.h"
+#include "sigmoid.h"
 #endif

@@ -47,19 +47,21 @@ FN uint st_log2_cr(uint ux) {
   return t.h;
 }
 
-/* log(1 + v) in two parts and its error bound, 1 + v = uh + ul with |ul| at most half a unit of uh. */
+/* log(1 + v) in two parts and its error bound, 1 + v = uh + ul + um, |ul| at most half a unit of uh and um
+ * as small beside v. */
 #ifdef ST_LANGUAGE_C
 typedef struct { float h; float l; float ep; } st_bounded;
 #else
 struct st_bounded { float h; float l; float ep; };
 #endif
-FN st_bounded st_log1p_parts(float uh, float ul, float relative) {
+FN st_bounded st_log1p_parts(float uh, float ul, float um, float relative) {
   st_log_parts s = st_log_split(F2U(uh));
   float a0 = (float)(s.R & (int)0xffffc000u) * U2F(0x30000000u);
   float b0 = (float)(s.R & 0x3fff) * U2F(0x30000000u);
   float r0 = a0 + b0; float l0 = b0 - (r0 - a0);
-  float d = ul * U2F((uint)(127 - s.e) << 23) * ((float)(int)ST_TABLE(ST_T_LOG_C + s.j) * U2F(0x3b800000u));
-  float rh = r0 + d; float bd = rh - r0; float rl = ((r0 - (rh - bd)) + (d - bd)) + l0;
+  float scale = U2F((uint)(127 - s.e) << 23) * ((float)(int)ST_TABLE(ST_T_LOG_C + s.j) * U2F(0x3b800000u));
+  float d = ul * scale;
+  float rh = r0 + d; float bd = rh - r0; float rl = ((r0 - (rh - bd)) + (d - bd)) + (l0 + um * scale);
   float a = st_hi12(rh); float b = rh - a;
   float s0 = a * a * ST_HALF;
   float q = rh * rh * rh * (ST_LOG_C3 - rh * (ST_LOG_C4 - rh * (ST_LOG_C5 - rh * (ST_LOG_C6 - rh * ST_LOG_C7))));
@@ -116,7 +118,7 @@ FN st_u64 st_log1p_cr_try(uint ux) {
   bool live = !pole && !tiny && ax < ST_INF;
   float x = U2F(SEL(live, ux, 0x3f800000u));
   float uh = ST_ONE + x; float bb = uh - ST_ONE; float ul = (ST_ONE - (uh - bb)) + (x - bb);
-  st_bounded y = st_log1p_parts(uh, ul, ST_LOG1P_EP0);
+  st_bounded y = st_log1p_parts(uh, ul, U2F(0u), ST_LOG1P_EP0);
   uint up = F2U(y.h + (y.l + y.ep)); uint dn = F2U(y.h + (y.l - y.ep));
   uint res = SEL(live, up, SEL(pole, SEL(ax == 0x3f800000u, 0xff800000u, ST_NAN), ux));
   return st_decided(SEL(ax > ST_INF, ST_NAN, res), live && up != dn);

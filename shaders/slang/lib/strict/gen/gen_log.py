@@ -21,7 +21,7 @@ def build() -> Header:
     header.f32("ST_LOG2_INV_L", 1 / ln2 - inverse)
     header.f32("ST_LOG2_EP0", mpf(2) ** -34)
     header.f32("ST_LOG2_EPS", mpf(2) ** -36)
-    header.f32("ST_LOG2_EPA", mpf(2) ** -37)
+    header.f32("ST_LOG2_EPA", mpf(2) ** -36)
     header.f32("ST_LOG1P_EP0", mpf(2) ** -35)
     number = int(mp.nint(ln2 * mpf(2) ** 96))
     header.word("ST_LOG_LNH", number >> 64)
