@@ -2,9 +2,9 @@
 #ifndef ST_SINCOS_CONSTANTS_H
 #define ST_SINCOS_CONSTANTS_H
 #define ST_SC_INV U2F(0x4122f983u) /* 10.1859159 */
-#define ST_SC_P1 U2F(0x3dc90000u) /* 0.0981445312 */
-#define ST_SC_P2 U2F(0x37fe0000u) /* 3.02791595e-5 */
-#define ST_SC_P3 U2F(0xb32b8000u) /* -3.99304554e-8 */
+#define ST_SC_P1 U2F(0x3dc90000u)
+#define ST_SC_P2 U2F(0x37fe0000u)
+#define ST_SC_P3 U2F(0xb32b8000u)
 #define ST_SC_P4 U2F(0xae6f4b9fu) /* -5.44094735e-11 */
 #define ST_SC_S3 U2F(0x3e2aaaabu) /* 0.166666672 */
 #define ST_SC_S5 U2F(0x3c088889u) /* 0.00833333377 */

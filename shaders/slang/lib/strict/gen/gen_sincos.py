@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fit import Header
+from fit import Header, f32_bits
 from gen_tables import grid
 from mpmath import mp, mpf
 
@@ -14,7 +14,9 @@ def build() -> Header:
     header.f32("ST_SC_INV", 1 / step)
     rest = step
     for i, exponent in enumerate((-13, -23, -33)):
-        rest -= header.f32(f"ST_SC_P{i + 1}", grid(rest, exponent))
+        part = grid(rest, exponent)
+        header.lines.append(f"#define ST_SC_P{i + 1} U2F(0x{f32_bits(part):08x}u)")
+        rest -= part
     header.f32("ST_SC_P4", rest)
     for name, k in (("S3", 3), ("S5", 5), ("S7", 7), ("K4", 4), ("K6", 6)):
         header.f32(f"ST_SC_{name}", 1 / mp.factorial(k))
