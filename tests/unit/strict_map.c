@@ -1,6 +1,6 @@
 /* Every function of the strict library as a loop over arrays, for tests/unit/test_strict_c.py. */
 #define ST_F64
-#include "strict/strict.h"
+#include "strict/extra.h"
 
 #define MAP(name, in_t, out_t, expression)                                    \
   void map_##name(const in_t *a, const in_t *b, out_t *out, long n) {         \
@@ -22,6 +22,17 @@ MAP(rsqrt, float, float, st_rsqrt(x))
 MAP(tanh, float, float, st_tanh(x))
 MAP(erf, float, float, st_erf(x))
 MAP(gelu_erf, float, float, st_gelu_erf(x))
+
+MAP(log_cr, uint, uint, st_log_cr(x))
+MAP(sin_cr, uint, uint, st_sin_cr(x))
+MAP(cos_cr, uint, uint, st_cos_cr(x))
+MAP(log2_cr, uint, uint, st_log2_cr(x))
+MAP(log1p_cr, uint, uint, st_log1p_cr(x))
+MAP(exp2_cr, uint, uint, st_exp2_cr(x))
+MAP(expm1_cr, uint, uint, st_expm1_cr(x))
+MAP(sigmoid_cr, uint, uint, st_sigmoid_cr(x))
+MAP(silu_cr, uint, uint, st_silu_cr(x))
+MAP(softplus_cr, uint, uint, st_softplus_cr(x))
 
 MAP(exp_d, double, double, st_exp_d(x))
 MAP(div_d, double, double, st_div_d(x, y))

@@ -203,11 +203,83 @@ def test_subnormal_quotients(strict: Map) -> None:
     assert np.array_equal(strict("div", small32, simple32).view(np.uint32), want32.view(np.uint32))
 
 
-def test_exp_cr_at_inputs_near_a_boundary(strict: Map) -> None:
+def logistic(x: Array) -> Array:
+    """sigmoid in float64."""
+    return np.asarray(1.0 / (1.0 + np.exp(-x)), np.float64)
+
+
+def silu(x: Array) -> Array:
+    """silu in float64, with its limits; a tiny input keeps the sign of x^2/4 beside x/2."""
+    value = np.where(np.isneginf(x), -0.0, x * logistic(x))
+    return np.where((np.abs(x) < 2.0**-125) & (x != 0), np.nextafter(value, np.inf), value)
+
+
+ROUNDED: dict[str, Oracle] = {
+    "exp": np.exp,
+    "log": np.log,
+    "sin": np.sin,
+    "cos": np.cos,
+    "log2": np.log2,
+    "log1p": np.log1p,
+    "exp2": np.exp2,
+    "expm1": np.expm1,
+    "sigmoid": logistic,
+    "silu": silu,
+    "softplus": lambda x: np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x))),
+}
+"""The correctly rounded functions of bits (name without `_cr`) and their float64 oracles."""
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_rounded_functions(strict: Map, name: str) -> None:
+    """The nearest float wherever a double can tell it; what lies nearer to a tie is for the lists of hard inputs."""
+    x = f32_inputs()
+    got = strict(f"{name}_cr", x.view(np.uint32), out=np.uint32)
+    with np.errstate(all="ignore"):
+        truth = ROUNDED[name](x.astype(np.float64))
+        width = np.where(np.abs(x) < 2.0**-125, 0.0, 2.0**-46)
+        low, high = truth * (1 - width), truth * (1 + width)
+        clear = low.astype(np.float32).view(np.uint32) == high.astype(np.float32).view(np.uint32)
+        want = truth.astype(np.float32).view(np.uint32)
+    want[np.isnan(truth)] = 0x7FC00000
+    clear |= np.isnan(truth)
+    assert clear.mean() > 0.99
+    assert np.array_equal(got[clear], want[clear])
+
+
+HARD: dict[str, Callable[[Any, Any], Any]] = {
+    "exp": lambda m, x: m.exp(x),
+    "log": lambda m, x: m.log(x),
+    "sin": lambda m, x: m.sin(x),
+    "cos": lambda m, x: m.cos(x),
+}
+"""The functions with a stored list of the inputs whose results lie within 1e-13 of a tie."""
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_inputs_near_a_tie(strict: Map, name: str) -> None:
     mpmath = pytest.importorskip("mpmath", reason="needs mpmath for exact values")
-    bits = np.fromfile(HERE / "strict_hard_exp.u32", np.uint32)
-    got = strict("exp_cr", bits, out=np.uint32).view(np.float32)
-    truth = mp_values(mpmath.exp, bits.view(np.float32))
+    bits = np.fromfile(HERE / f"strict_hard_{name}.u32", np.uint32)
+    got = strict(f"{name}_cr", bits, out=np.uint32).view(np.float32)
+    truth = mp_values(lambda x: HARD[name](mpmath, x), bits.view(np.float32))
+    assert worst_f64(got.astype(np.float64), truth, bits=24, least=-125) <= 0.5
+
+
+SMALL: dict[str, Callable[[Any, Any], Any]] = {
+    "sigmoid": lambda m, x: 1 / (1 + m.exp(-x)),
+    "silu": lambda m, x: x / (1 + m.exp(-x)),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_inputs_whose_series_starts_on_a_tie(strict: Map, name: str) -> None:
+    """Where few mantissa bits meet a tie of the first terms, the next term, down to 2^-75 of the result, decides."""
+    mpmath = pytest.importorskip("mpmath", reason="needs mpmath for exact values")
+    exponents = np.arange(-26, -11)[:, None]
+    x = (np.arange(2**7, 2**8) * 2.0**-7 * 2.0**exponents).ravel().astype(np.float32)
+    x = np.concatenate([x, -x])
+    got = strict(f"{name}_cr", x.view(np.uint32), out=np.uint32).view(np.float32)
+    truth = mp_values(lambda v: SMALL[name](mpmath, v), x)
     assert worst_f64(got.astype(np.float64), truth, bits=24, least=-125) <= 0.5
 
 
@@ -318,6 +390,20 @@ def test_bfloat16_conversions(strict: Map) -> None:
 def test_constants_are_what_the_generators_give() -> None:
     pytest.importorskip("mpmath", reason="needs mpmath to compute the constants again")
     subprocess.run([sys.executable, str(LIBRARY / "strict" / "gen" / "generate.py"), "--check"], check=True)
+
+
+@pytest.mark.slow
+def test_sweep_of_rounded_functions(tmp_path: Path) -> None:
+    """Every 997th input against the double and long double libraries; step 1 after changing a function."""
+    truth, target = tmp_path / "truth.o", tmp_path / "strict_sweep_cr"
+    fast = ["-O3", "-ffast-math", "-c", str(HERE / "strict_truth.c"), "-o", str(truth)]
+    subprocess.run([compiler(), *fast], check=True)
+    source = str(HERE / "strict_sweep_cr.c")
+    subprocess.run([compiler(), *FLAGS, source, str(truth), "-o", str(target), "-lm"], check=True)
+    lines = subprocess.run([str(target), "all", "997"], check=True, capture_output=True, text=True).stdout
+    rows = [line.split() for line in lines.splitlines() if not line.startswith("tie ")]
+    assert {row[0] for row in rows} == {f"{name}_cr" for name in ROUNDED}
+    assert all(int(row[3]) == 0 for row in rows), rows
 
 
 @pytest.mark.slow
