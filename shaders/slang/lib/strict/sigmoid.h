@@ -107,7 +107,7 @@ FN uint st_softplus_cr_fixed(uint ux) {
 FN st_u64 st_softplus_cr_try(uint ux) {
   uint ax = ux & 0x7fffffffu; bool neg = (ux >> 31) != 0u;
   bool same = !neg && ax >= 0x41920000u; bool gone = neg && ax >= 0x42d10000u; bool tiny = ax <= 0x33000000u;
-  bool live = !same && !gone && !tiny; bool under = neg && ax > 0x428c0000u;           /* -70 */
+  bool live = !same && !gone && !tiny; bool under = neg && ax > 0x42480000u;           /* -50: then no part below is subnormal */
   uint c = SEL(live && !under, ax, 0x3f800000u);
   st_logistic g = st_logistic_parts(c);
   st_bounded y = st_log1p_parts(g.uh, g.ul, g.um, ST_SIGMOID_EPS);
