@@ -73,6 +73,7 @@ FN uint st_sigmoid_cr_fixed(uint ux) {
   st_wide y = st_sigmoid_wide(ux);
   return st_round_fixed(st_mk64(y.h, y.l), y.e);
 }
+/* The fast path of sigmoid. */
 FN st_u64 st_sigmoid_cr_try(uint ux) {
   uint ax = ux & 0x7fffffffu; bool neg = (ux >> 31) != 0u;
   bool one = !neg && ax >= 0x418b0000u; bool gone = neg && ax >= 0x42d10000u; bool tiny = ax <= 0x33000000u;
@@ -104,10 +105,12 @@ FN uint st_softplus_cr_fixed(uint ux) {
   }
   return st_wide_round(s);
 }
+/* The fast path of softplus: x + log(1 + exp(-|x|)), without x where that is negative. */
 FN st_u64 st_softplus_cr_try(uint ux) {
   uint ax = ux & 0x7fffffffu; bool neg = (ux >> 31) != 0u;
   bool same = !neg && ax >= 0x41920000u; bool gone = neg && ax >= 0x42d10000u; bool tiny = ax <= 0x33000000u;
-  bool live = !same && !gone && !tiny; bool under = neg && ax > 0x42480000u;           /* -50: then no part below is subnormal */
+  bool live = !same && !gone && !tiny;
+  bool under = neg && ax > 0x42480000u;                              /* -50: above it no part is subnormal */
   uint c = SEL(live && !under, ax, 0x3f800000u);
   st_logistic g = st_logistic_parts(c);
   st_bounded y = st_log1p_parts(g.uh, g.ul, g.um, ST_SIGMOID_EPS);
@@ -148,6 +151,7 @@ FN uint st_silu_cr_fixed(uint ux) {
   st_wide y = st_sigmoid_wide(ux);
   return st_round_any(st_mulhi64(st_mk64(y.h, y.l), st_mk64(mant << 8, 0u)), y.e + ex + 1) | sign;
 }
+/* The fast path of silu: the mantissa times sigmoid in two parts. */
 FN st_u64 st_silu_cr_try(uint ux) {
   uint ax = ux & 0x7fffffffu; bool neg = (ux >> 31) != 0u;
   bool same = !neg && ax >= 0x41920000u; bool gone = neg && ax >= 0x42dc0000u; bool tiny = ax <= 0x33000000u;
