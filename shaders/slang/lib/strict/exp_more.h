@@ -144,7 +144,8 @@ FN st_u64 st_expm1_cr_try(uint ux) {
   res = SEL(over, ST_INF, SEL(gone, 0xbf800000u, res));
   return st_decided(SEL(ax > ST_INF, ST_NAN, res), live && up != dn);
 }
-/* expm1, bits in and bits out, correctly rounded for all 2^32 inputs (all tried; 1,109,522 undecided by the fast path). */
+/* expm1, bits in and bits out, correctly rounded for all 2^32 inputs (all tried; 1,109,522 left undecided
+ * by the fast path). */
 FN uint st_expm1_cr(uint ux) {
   st_u64 t = st_expm1_cr_try(ux);
   if (t.l != 0u) return st_expm1_cr_fixed(ux);

@@ -1,5 +1,5 @@
-/* The correctly rounded f32 functions beside exp: bits in, bits out. An umbrella of its own, so that a kernel that needs
- * none of them does not depend on their sources. */
+/* The correctly rounded f32 functions beside exp: bits in, bits out. An umbrella of its own, so that a kernel that
+ * needs none of them does not depend on their sources. */
 #ifndef ST_EXTRA_H
 #define ST_EXTRA_H
 #include "strict.h"

@@ -47,7 +47,9 @@ FN uint st_round_any(st_u64 m, int e) {
   return st_round_fixed(st_shl64(m, z), e - (int)z);
 }
 /* c - p r and c + p r. */
-FN st_u64 st_alternate(st_u64 p, st_u64 r, uint h, uint l) { return st_add64(st_mk64(h, l), st_neg64(st_mulhi64(p, r))); }
+FN st_u64 st_alternate(st_u64 p, st_u64 r, uint h, uint l) {
+  return st_add64(st_mk64(h, l), st_neg64(st_mulhi64(p, r)));
+}
 FN st_u64 st_signed_step(st_u64 p, st_u64 r, bool minus, uint h, uint l) {
   st_u64 t = st_mulhi64(p, r);
   if (minus) t = st_neg64(t);

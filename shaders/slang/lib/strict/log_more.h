@@ -40,8 +40,8 @@ FN st_u64 st_log2_cr_try(uint ux) {
   uint limit = SEL((ux & 0x7fffffffu) == 0u, 0xff800000u, SEL(ux == ST_INF, ST_INF, ST_NAN));
   return st_decided(SEL(live, up, limit), live && up != dn);
 }
-/* log2, bits in and bits out, correctly rounded for all 2^32 inputs (all tried; 842,817 undecided by the fast path, whose
- * worst error is 2^-36.43 at 0x3f09fa1b). */
+/* log2, bits in and bits out, correctly rounded for all 2^32 inputs (all tried; 842,817 undecided by the fast path,
+ * whose worst error is 2^-36.43 at 0x3f09fa1b). */
 FN uint st_log2_cr(uint ux) {
   st_u64 t = st_log2_cr_try(ux);
   if (t.l != 0u) return st_log2_cr_fixed(ux);
@@ -95,7 +95,10 @@ FN st_wide st_log1p_wide(st_u64 V, int ev, bool neg, bool near) {
   uint w0 = U.l * C; uint c = st_mulhi32(U.l, C);                     /* U C - 2^71 in three words */
   uint w1 = U.h * C + c; uint w2 = st_mulhi32(U.h, C) + SEL(w1 < c, 1u, 0u) - 128u;
   bool pos = (w2 >> 31) == 0u;
-  if (!pos) { st_u64 t = st_neg64(st_mk64(w1, w0)); w2 = ~w2 + SEL(t.h == 0u && t.l == 0u, 1u, 0u); w1 = t.h; w0 = t.l; }
+  if (!pos) {
+    st_u64 t = st_neg64(st_mk64(w1, w0)); w2 = ~w2 + SEL(t.h == 0u && t.l == 0u, 1u, 0u);
+    w1 = t.h; w0 = t.l;
+  }
   st_u64 r = st_mk64((w2 << 25) | (w1 >> 7), (w1 << 25) | (w0 >> 7));
   e = e + SEL(j == 32u, 1, 0);
   bool unit = j == 0u || j == 32u;
@@ -124,7 +127,8 @@ FN st_u64 st_log1p_cr_try(uint ux) {
   uint res = SEL(live, up, SEL(pole, SEL(ax == 0x3f800000u, 0xff800000u, ST_NAN), ux));
   return st_decided(SEL(ax > ST_INF, ST_NAN, res), live && up != dn);
 }
-/* log1p, bits in and bits out, correctly rounded for all 2^32 inputs (all tried; 1,373,142 undecided by the fast path). */
+/* log1p, bits in and bits out, correctly rounded for all 2^32 inputs (all tried; 1,373,142 left undecided
+ * by the fast path). */
 FN uint st_log1p_cr(uint ux) {
   st_u64 t = st_log1p_cr_try(ux);
   if (t.l != 0u) return st_log1p_cr_fixed(ux);

@@ -164,7 +164,7 @@ FN st_u64 st_silu_cr_try(uint ux) {
   float ep = p.h * ST_SIGMOID_EPS;
   uint up = F2U(p.h + (lo + ep)); uint dn = F2U(p.h + (lo - ep));
   uint res = up + ((uint)((int)(c >> 23) - 127 + SEL(neg, g.n, 0)) << 23);
-  uint whole = SEL(ax < 0x00800000u, ax, (ax & 0x7fffffu) | 0x800000u);                /* halved: a tie goes up, by x^2/4 */
+  uint whole = SEL(ax < 0x00800000u, ax, (ax & 0x7fffffu) | 0x800000u);                /* halved, ties up: x^2/4 */
   uint half_ = SEL(ax < 0x01000000u, (whole + SEL(neg, 0u, 1u)) >> 1, ax - 0x00800000u);
   res = SEL(live, res, SEL(tiny, half_, SEL(same, ax, 0u))) | (ux & 0x80000000u);
   return st_decided(SEL(ax > ST_INF, ST_NAN, res), live && (up != dn || under));
