@@ -80,10 +80,10 @@ static uint flat_value(uint value, uint x) {
   if (value != HALF) return value;
   return F2U(fabsf((float)nextafterl((long double)U2F(x) * 0.5L, INFINITY))) | (x & 0x80000000u);
 }
-/* The flat range that holds all inputs of the block, or null. */
-static const flat *flat_of(const char *name) {
+/* The flat range that holds the inputs from `low_end` to `high_end`, or null. */
+static const flat *flat_of(const char *name, uint low_end, uint high_end) {
   for (unsigned i = 0; i < sizeof flats / sizeof *flats; i++)
-    if (strcmp(name, flats[i].name) == 0 && in[0] >= flats[i].first && in[BLOCK - 1] <= flats[i].last) return &flats[i];
+    if (strcmp(name, flats[i].name) == 0 && low_end >= flats[i].first && high_end <= flats[i].last) return &flats[i];
   return 0;
 }
 
@@ -110,7 +110,7 @@ int main(int count, char **words) {
       for (int i = 0; i < BLOCK; i++)
         if (open_[i] != 0) { out[i] = f->fixed(in[i]); undecided++; }
       uint bad = 0;
-      const flat *constant = flat_of(f->name);
+      const flat *constant = flat_of(f->name, in[0], in[BLOCK - 1]);
       tried += BLOCK;
       if (constant) {
         for (int i = 0; i < BLOCK; i++) bad |= out[i] ^ flat_value(constant->value, in[i]);
@@ -124,6 +124,8 @@ int main(int count, char **words) {
       if (bad == 0) continue;
       for (int i = 0; i < BLOCK; i++) {
         if (low[i] == out[i] && high[i] == out[i]) continue;
+        const flat *single = flat_of(f->name, in[i], in[i]);
+        if (single && flat_value(single->value, in[i]) == out[i]) continue;
         long double t = f->exact((long double)wide[i]);
         uint want = F2U((float)t);
         if (isnan(t)) { if (out[i] == ST_NAN) continue; }

@@ -11,8 +11,8 @@
 #define ST_SC_COS(k) p = st_alternate(p, rr, ST_SC_QC##k##H, ST_SC_QC##k##L)
 
 /* sin (turn = 0) or cos (turn = 1) in 64-bit fixed point, 2^-38 <= |x| finite. Payne and Hanek: 128 bits of 2/pi,
- * chosen by the exponent, times the mantissa modulo 2^128 give the quarter turn and the fraction f to 2^-126; |f| normalised
- * to 64 bits, times pi/2, then Taylor to degree 21 (sine) or 20. */
+ * chosen by the exponent, times the mantissa modulo 2^128 give the quarter turn and the fraction f to 2^-126; |f|
+ * normalised to 64 bits, times pi/2, then Taylor to degree 21 (sine) or 20. */
 FN uint st_sincos_cr_fixed(uint ux, uint turn) {
   uint mant = (ux & 0x7fffffu) | 0x800000u; int ex = (int)((ux >> 23) & 255u) - 127;
   uint pos = (uint)(ex + 39); uint at = ST_T_2PI + (pos >> 5); uint sh = pos & 31u; uint rs = (32u - sh) & 31u;
