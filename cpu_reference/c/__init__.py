@@ -15,6 +15,8 @@ outputs are allocated by the caller. Names and arguments, T in f32 f64 f16 bf16 
                            softcap (0 off), k_len (read where k_lens is None), causal (0 1), has_offset (0 1),
                            causal_offset (read where has_offset; else k_len - sq), window_left, window_right (-1 off)
     neg abs sqr sqrt relu exp tanh gelu_erf _T          x, y, n            (neg abs also i64 i32 i16 i8 u32 u8)
+    rsqrt recip sign step erf _T                        x, y, n            (sign also the integers)
+    affine_T clamp_T powi_T                             x, y, n, then mul, add; low, high (inf: none); exponent
     add sub mul div maximum minimum _T                  a, b, y, n         (all but div also the integers)
     equal not_equal less less_equal greater greater_equal _T   a, b, y u8/bool, n   (also the integers)
     where_b1 _b2 _b4 _b8   cond bool, a, b, y, n                           (by element size)

@@ -53,6 +53,16 @@ static inline float fv_exp_f16(float v)
     return fv_from_f32(x == 0x3bef2000u || x == 0x3cb9e000u ? y - 1u : y);
 }
 
+/* The op erf. Rounding the F32 result once more to F16 goes wrong for +-0x1612 (F16 bits) alone. */
+static inline float fv_erf_f32(float v) { return st_erf(v); }
+static inline double fv_erf_f64(double v) { return st_erf_d(v); }
+static inline float fv_erf_bf16(float v) { return st_erf(v); }
+static inline float fv_erf_f16(float v)
+{
+    const uint32_t y = fv_bits_f32(st_erf(v));
+    return fv_from_f32((fv_bits_f32(v) & 0x7fffffffu) == 0x3ac24000u ? y - 1u : y);
+}
+
 static inline int64_t fv_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t fv_max(int64_t a, int64_t b) { return a > b ? a : b; }
 

@@ -55,3 +55,20 @@ def cdf(x: Array) -> Array:
     tail = upper_tail(np.abs(x))
     result: Array = np.where(x < 0, tail, 1 - tail)
     return result
+
+
+def erf(x: Array) -> Array:
+    """Returns the error function of float64 or longdouble: the series near zero, the tail beyond."""
+    kind = x.dtype.type
+    size = np.abs(x)
+    near = np.minimum(size, _SWITCH)
+    head = np.round(near * 2.0**20) / 2.0**20
+    term, total = near.copy(), near.copy()
+    for n in range(1, _SERIES_TERMS):
+        term = term * (2 * near * near / kind(2 * n + 1))
+        total = total + term
+    gauss = np.exp(-head * head) * np.exp(-(near - head) * (near + head))
+    by_series = 2 * gauss * total / np.sqrt(4 * np.arctan(kind(1)))
+    by_tail = 1 - 2 * upper_tail(size * np.sqrt(kind(2)))
+    result: Array = np.copysign(np.where(size < _SWITCH, by_series, by_tail), x)
+    return result

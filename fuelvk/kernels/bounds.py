@@ -307,6 +307,48 @@ def _scores(b: BoundInputs, q: Array, keys: Array, alibi: Array) -> tuple[Array,
     return s, error + u * (3 * np.abs(alibi) + np.abs(s))
 
 
+# --- pointwise with parameters -----------------------------------------------------------------------------------
+
+
+def affine(b: BoundInputs) -> Array:
+    """u (|mul*x| + |y|).
+
+    One rounding of the product and one of the sum (Higham, section 2.2), and the parameters as the accumulator
+    holds them.
+    """
+    u = _unit(b)
+    with np.errstate(all="ignore"):
+        product = np.abs(_wide(b.inputs[0]) * float(b.params["mul"]))
+        size = np.abs(_wide(b.reference))
+        error = u * (product + size) + 2 * _tiny(b.dtype.accumulator)
+        return rounding(b, np.where(product > _largest(b), np.inf, error))
+
+
+def power(b: BoundInputs) -> Array:
+    """gamma_(|exp|+2) |y|.
+
+    x^n by any tree of products carries at most n-1 roundings (Higham, lemma 3.1); products that underflow err
+    absolutely, by less than a tiny number for each of at most two a bit of n, doubled. A reciprocal turns the
+    relative error of the power into its own and rounds once more. Where the power overflows, its reciprocal may
+    come out as zero.
+    """
+    n = int(b.params["exp"])
+    if n in (0, 1):
+        return rounding(b, np.zeros(np.shape(b.reference)))
+    tiny = _tiny(b.dtype.accumulator)
+    with np.errstate(all="ignore"):
+        size = np.abs(_wide(b.reference))
+        grown = gamma(abs(n) + 1, _unit(b))
+        steps = 4 * abs(n).bit_length() * tiny
+        if n > 0:
+            return rounding(b, grown * size + steps)
+        small = 1 / size
+        relative = grown + steps / small
+        error = np.where(relative < 0.5, size * relative / (1 - relative), np.inf)
+        error = np.where(small * (1 + grown) > _largest(b), size, error)
+        return rounding(b, np.where(size == 0, 0.0, error) + 2 * tiny)
+
+
 # --- pointwise --------------------------------------------------------------------------------------------------
 
 

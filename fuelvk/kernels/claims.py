@@ -9,10 +9,12 @@ static bound; kernels that do better say so with a claim of their own, made of t
 from __future__ import annotations
 
 from fuelvk.kernels.bounds import (
+    affine,
     attention,
     blocked_product,
     dot_product,
     layer_norm,
+    power,
     rms_norm,
     softmax,
     tree_mean,
@@ -38,12 +40,14 @@ __all__ = [
     "ROPE_CPU_PRECISION",
     "SELECTIVE_SCAN_CPU_PRECISION",
     "SSD_CHUNK_SCAN_CPU_PRECISION",
+    "STRICT_AFFINE",
     "STRICT_ATTN",
     "STRICT_CORRECTLY_ROUNDED",
     "STRICT_EXACT",
     "STRICT_LAYER_NORM",
     "STRICT_MEAN",
     "STRICT_ONE_ULP",
+    "STRICT_POWI",
     "STRICT_PRODUCT",
     "STRICT_RMS_NORM",
     "STRICT_SOFTMAX",
@@ -295,6 +299,18 @@ STRICT_ONE_ULP = PrecisionGuarantee(
 ).strict()
 """tanh, gelu_erf, F64 exp and their like on any backend. At most 1 ULP, canonical bits. Left out: subnormals
 on a device that flushes them.
+"""
+
+STRICT_AFFINE = _bounded(
+    affine, "A product and a sum, each rounded in F32 (F64 for F64), then the output type."
+)
+"""affine on any backend. Bound: ``bounds.affine``. Left out: products that overflow."""
+
+STRICT_POWI = _bounded(
+    power, "Binary exponentiation from the lowest bit, then a reciprocal; F32 (F64 for F64)."
+)
+"""powi on any backend. Bound: ``bounds.power``. Left out: negative exponents whose power overflows or is
+subnormal.
 """
 
 STRICT_SUM = _bounded(

@@ -14,8 +14,15 @@ CPU_LAUNCH_NS = 50
 
 # Operations per output element of the pointwise ops; what is not listed counts 1.
 OPERATIONS = {"div": 4, "sqrt": 6, "exp": 15, "tanh": 20, "gelu_erf": 40, "cast": 1}
+OPERATIONS |= {"rsqrt": 8, "recip": 4, "erf": 30, "affine": 2, "clamp": 2}
 OPERATIONS |= {"copy": 0, "concat": 0, "index_select": 0}
 REDUCTIONS = frozenset({"sum", "mean", "max", "min"})
+
+
+def _power_operations(exponent: int) -> int:
+    """Products of binary exponentiation, and a division for a negative exponent."""
+    n = abs(exponent)
+    return max(n.bit_length() + n.bit_count() - 1, 1) + (OPERATIONS["recip"] if exponent < 0 else 0)
 
 
 def primitive_cost(name: str, dtypes: Sequence[DType], *, overhead_ns: int) -> CostFunction:
@@ -37,6 +44,8 @@ def primitive_cost(name: str, dtypes: Sequence[DType], *, overhead_ns: int) -> C
         read += elements(out) * given[0] if name == "index_select" else 0
         if name == "matmul":
             flops = 2 * elements(out) * inputs[0][-1]
+        elif name == "powi":
+            flops = _power_operations(params["exp"]) * elements(out)
         elif name in REDUCTIONS:
             flops = elements(inputs[0])
         else:

@@ -101,7 +101,9 @@ def compare(
     ratio = np.zeros_like(error)
     if claim.bound is not None:
         shown = tuple(None if x is None else np.asarray(x, np.float64) for x in inputs)
-        allowed = claim.bound(BoundInputs(shown, params or {}, np.asarray(reference, np.float64), dtype))
+        with np.errstate(over="ignore"):  # a reference wider than float64 may lie beyond it
+            narrowed = np.asarray(reference, np.float64)
+        allowed = claim.bound(BoundInputs(shown, params or {}, narrowed, dtype))
         allowed = np.broadcast_to(np.asarray(allowed, np.longdouble), error.shape)
         with np.errstate(all="ignore"):
             ratio = np.where(error > 0, error / allowed, 0)

@@ -74,6 +74,8 @@ def test_strict_claims(name: str) -> None:
 
 
 BOUNDS: dict[str, Bound] = {
+    "affine": bounds.affine,
+    "powi": bounds.power,
     "softmax_last_dim": bounds.softmax,
     "fused_linear": bounds.dot_product,
     "rms_norm_last_dim": bounds.rms_norm,

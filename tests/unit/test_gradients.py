@@ -30,15 +30,19 @@ NOT_SMOOTH = ("far_apart", "zeros-eps_zero", "constant_rows", "130x2")  # steep 
 def _smooth(array: Array, op: str) -> bool:
     """Leaves out inputs at which a derivative does not exist or a difference cannot be taken."""
     limit = 300 if op == "cast" else 60
-    return bool((np.abs(array) < limit).all()) and (op != "sqrt" or bool((array > 0.1).all()))
+    return bool((np.abs(array) < limit).all()) and (op not in ("sqrt", "rsqrt") or bool((array > 0.1).all()))
 
 
 def _no_ties(op: str, arrays: Sequence[Array]) -> bool:
     if op in ("maximum", "minimum"):
         gap = np.abs(arrays[0] - arrays[1])
         return bool((gap > 10 * STEP).all())
-    if op in ("abs", "relu"):
+    if op in ("abs", "relu", "sign", "step"):
         return bool((np.abs(arrays[0]) > 10 * STEP).all())
+    if op == "clamp":
+        return all(bool((np.abs(arrays[0] - end) > 10 * STEP).all()) for end in (-1.0, 0.0, 0.1, 0.3, 2.5))
+    if op in ("recip", "powi"):
+        return bool((np.abs(arrays[0]) > 0.3).all())
     if op == "div":
         return bool((np.abs(arrays[1]) > 0.3).all())
     return True

@@ -131,9 +131,26 @@ def test_views_relabel_the_same_elements(op: PrimitiveEntry) -> None:
 def test_dtypes_of_the_specification() -> None:
     rows = {e.name: {r[0] for r in e.dtypes} for e in ENTRIES}
     floats, numbers = set(FLOATS), {*FLOATS, *INTEGERS}
-    for name in ("div", "sqr", "sqrt", "relu", "exp", "tanh", "gelu_erf", "mean", "matmul"):
+    for name in (
+        "div",
+        "sqr",
+        "sqrt",
+        "rsqrt",
+        "recip",
+        "step",
+        "affine",
+        "clamp",
+        "powi",
+        "relu",
+        "erf",
+        "exp",
+        "tanh",
+        "gelu_erf",
+        "mean",
+        "matmul",
+    ):
         assert rows[name] == floats, name
-    for name in ("add", "sub", "mul", "maximum", "minimum", "neg", "abs", "equal", "greater_equal"):
+    for name in ("add", "sub", "mul", "maximum", "minimum", "neg", "abs", "sign", "equal", "greater_equal"):
         assert rows[name] == numbers, name
     for name in ("sum", "max", "min"):
         assert rows[name] == {*floats, DType.I32, DType.I64}, name
@@ -161,6 +178,9 @@ def test_names_and_signatures_of_the_specification() -> None:
         "sum": "sum(x, *, axes=None, keepdims=False)",
         "index_select": "index_select(x, indices, *, axis)",
         "concat": "concat(*xs, axis)",
+        "affine": "affine(x, *, mul, add)",
+        "clamp": "clamp(x, *, min=None, max=None)",
+        "powi": "powi(x, *, exp)",
         "where": "where(cond, a, b)",
         "cast": "cast(x, *, dtype)",
         "matmul": "matmul(a, b)",

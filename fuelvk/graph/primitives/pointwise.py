@@ -84,6 +84,27 @@ def _sqrt(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: P
     return (g.div(g.mul(dy, g.constant(0.5, y.dtype)), y),)
 
 
+def _rsqrt(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
+    (y,), (dy,) = outputs, grads
+    assert dy is not None
+    w = rules.wide(g, y)
+    slope = g.mul(g.mul(w, g.sqr(w)), g.constant(-0.5, w.dtype))
+    return (rules.narrow(g, g.mul(rules.wide(g, dy), slope), y.dtype),)
+
+
+def _recip(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
+    (y,), (dy,) = outputs, grads
+    assert dy is not None
+    slope = g.neg(g.sqr(rules.wide(g, y)))
+    return (rules.narrow(g, g.mul(rules.wide(g, dy), slope), y.dtype),)
+
+
+def _flat(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
+    """Zero wherever the derivative exists."""
+    (y,) = outputs
+    return (rules.full(g, 0.0, y.shape, y.dtype),)
+
+
 def _relu(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
     (y,), (dy,) = outputs, grads
     # Where y is not positive it is +0 or NaN, which is the derivative there.
@@ -139,5 +160,15 @@ OPS = (
     _one(
         "sqrt", _sqrt, FLOATS, "Square root, correctly rounded; sqrt(-0) is -0, below it NaN.", (0.0, 100.0)
     ),
+    _one(
+        "rsqrt",
+        _rsqrt,
+        FLOATS,
+        "1/sqrt(x), rounded once in 16-bit types; of a zero the infinity of its sign, below it NaN.",
+        (0.0, 100.0),
+    ),
+    _one("recip", _recip, FLOATS, "1/x, correctly rounded.", (-100.0, 100.0)),
+    _one("sign", _flat, NUMBERS, "-1, 0 or 1; a zero keeps its sign, NaN stays NaN."),
+    _one("step", _flat, FLOATS, "1 for x > 0, NaN for NaN, else 0."),
     _one("relu", _relu, FLOATS, "x for x > 0 or NaN, else +0."),
 )

@@ -1,4 +1,4 @@
-"""Exponential, tanh and the exact GELU."""
+"""Exponential, error function, tanh and the exact GELU."""
 
 from __future__ import annotations
 
@@ -16,6 +16,15 @@ Outputs = tuple[Value, ...]
 
 def _exp(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
     return (g.mul(grads[0], outputs[0]),)
+
+
+def _erf(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
+    (x,), (dy,) = inputs, grads
+    assert x is not None
+    assert dy is not None
+    gauss = g.exp(g.neg(g.sqr(rules.wide(g, x))))
+    slope = g.mul(gauss, g.constant(2 / math.sqrt(math.pi), gauss.dtype))
+    return (rules.narrow(g, g.mul(rules.wide(g, dy), slope), x.dtype),)
 
 
 def _tanh(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
@@ -65,6 +74,7 @@ def _entry(name: str, backward: Backward, doc: str, domain: tuple[float, float])
 
 
 OPS = (
+    _entry("erf", _erf, "2/sqrt(pi) times the integral of exp(-t^2) from 0 to x.", (-6.0, 6.0)),
     _entry("exp", _exp, "e^x; exp(-inf) is 0.", (-105.0, 89.0)),
     _entry("gelu_erf", _gelu_erf, "x * (1 + erf(x/sqrt(2)))/2; gelu(-inf) is -0.", (-14.0, 14.0)),
     _entry("tanh", _tanh, "Hyperbolic tangent.", (-10.0, 10.0)),

@@ -30,6 +30,18 @@ _UNARY = struct.Struct("<10I5i")
 _BINARY = struct.Struct("<11I10i")
 
 
+Words = Callable[[Mapping[str, Any]], bytes]
+Numbers = Callable[[Mapping[str, Any]], tuple[float, ...]]
+
+
+def _nothing(params: Mapping[str, Any]) -> tuple[float, ...]:
+    return ()
+
+
+def _no_words(params: Mapping[str, Any]) -> bytes:
+    return b""
+
+
 class Operands:
     """The operands of a pointwise op over the output's shape, collapsed to at most ``rank`` axes."""
 
@@ -76,6 +88,7 @@ def _kernel(
     small: ShaderRef,
     paired: Sequence[tuple[ShaderRef, int, int]],
     pack: Callable[..., bytes],
+    words: Words,
 ) -> Any:
     def kernel(
         inputs: Sequence[Buffer],
@@ -101,7 +114,7 @@ def _kernel(
             groups,
             (*operands.buffers, outputs[0]),
             1 << len(inputs),
-            pack(operands, groups[0], each, target),
+            pack(operands, groups[0], each, target) + words(params),
             entry=f"{op}_flat" if operands.flat else f"{op}_strided",
         )
 
@@ -146,12 +159,16 @@ def _twice(kernel: Any) -> Any:
     return doubled
 
 
-def _cpu(function: str) -> Callable[..., None]:
+def _cpu(function: str, numbers: Numbers) -> Callable[..., None]:
     def kernel(inputs: Any, outputs: Any, layouts: Any, params: Mapping[str, Any], context: Any) -> None:
         y = outputs[0]
         if y.size:
             ckernels.call(
-                function, *(np.ascontiguousarray(np.broadcast_to(x, y.shape)) for x in inputs), y, y.size
+                function,
+                *(np.ascontiguousarray(np.broadcast_to(x, y.shape)) for x in inputs),
+                y,
+                y.size,
+                *numbers(params),
             )
 
     return kernel
@@ -167,11 +184,14 @@ def pointwise(
     wrapper: str,
     result: DType | None = None,
     shapes: bool = False,
+    words: Words = _no_words,
+    numbers: Numbers = _nothing,
 ) -> tuple[Registration, ...]:
     """Returns the table rows of a pointwise op for one dtype.
 
     ``stem`` holds the entries ``<op>_flat`` and ``<op>_strided``; ``shapes`` says whether it comes in workgroups
-    that move pairs too.
+    that move pairs too. ``words`` gives the parameters as the shader's last push constants, ``numbers`` as the C
+    kernel's last arguments.
     """
     op_id = PrimitiveId(op)
     dtypes = (dtype,) * inputs + (result or dtype,)
@@ -179,7 +199,8 @@ def pointwise(
     ranges = (("pairs", 0, WIDE_FROM), ("wide", WIDE_FROM, 1 << 62)) if shapes else ()
     paired = [(spirv(stem, f"{op}_flat", dtype=dtype, shape=s), least, most) for s, least, most in ranges]
     doubled = inputs == 1 and stem == "pointwise/integer"
-    kernel = _kernel(op, dtype, small, paired, _pack_unary if inputs == 1 and not doubled else _pack_binary)
+    pack = _pack_unary if inputs == 1 and not doubled else _pack_binary
+    kernel = _kernel(op, dtype, small, paired, pack, words)
     row = vulkan(
         op_id,
         dtypes,
@@ -197,7 +218,7 @@ def pointwise(
         c_kernel(
             op_id,
             dtypes,
-            _cpu(f"{op}_{dtype.key}"),
+            _cpu(f"{op}_{dtype.key}", numbers),
             functions=(f"{op}_{dtype.key}",),
             cost=cost,
             precision=precision,

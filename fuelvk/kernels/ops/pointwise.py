@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from fuelvk.base.dtypes import FLOATS, INTEGERS, DType
+from fuelvk.base.dtypes import FLOATS, HALVES, INTEGERS, DType
 from fuelvk.kernels.claims import STRICT_CORRECTLY_ROUNDED, STRICT_EXACT, STRICT_ONE_ULP
 from fuelvk.kernels.ops._pointwise import pointwise
 from fuelvk.kernels.types import PrecisionGuarantee, Registration
 
-_EXACT_UNARY = ("neg", "abs", "relu")
-_ROUNDED_UNARY = ("sqr", "sqrt")
-_TRANSCENDENTAL = ("exp", "tanh", "gelu_erf")
+_EXACT_UNARY = ("neg", "abs", "relu", "sign", "step")
+_ROUNDED_UNARY = ("sqr", "sqrt", "recip", "rsqrt")
+_TRANSCENDENTAL = ("exp", "tanh", "gelu_erf", "erf")
+# In F32 and F64 not all results are the nearest; rounded to a 16-bit type all are, as all inputs show.
+_ROUNDED_HALVES = ("rsqrt", "erf")
 _ROUNDED_BINARY = ("add", "sub", "mul", "div")
 _EXTREMA = ("maximum", "minimum")
 _INTEGER_BINARY = ("add", "sub", "mul", "maximum", "minimum")
@@ -28,6 +30,7 @@ def _claim(op: str, dtype: DType) -> PrecisionGuarantee:
         op in ("tanh", "gelu_erf")
         or (op == "exp" and dtype is DType.F64)
         or (op == "div" and dtype is DType.BF16)
+        or (op in _ROUNDED_HALVES and dtype not in HALVES)
     ):
         return STRICT_ONE_ULP
     return STRICT_CORRECTLY_ROUNDED
@@ -42,7 +45,7 @@ def _rows(op: str, dtype: DType, inputs: int) -> tuple[Registration, ...]:
 
 _TABLE = (
     *((op, dtype, 1) for op in (*_EXACT_UNARY, *_ROUNDED_UNARY, *_TRANSCENDENTAL) for dtype in FLOATS),
-    *((op, dtype, 1) for op in ("neg", "abs") for dtype in INTEGERS),
+    *((op, dtype, 1) for op in ("neg", "abs", "sign") for dtype in INTEGERS),
     *((op, dtype, 2) for op in (*_ROUNDED_BINARY, *_EXTREMA) for dtype in FLOATS),
     *((op, dtype, 2) for op in _INTEGER_BINARY for dtype in INTEGERS),
 )
