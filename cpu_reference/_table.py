@@ -106,6 +106,14 @@ def _gather_work(a: Mapping[str, Any]) -> int:
     return int(a["outer"] * a["count"] * a["inner_bytes"]) // 16
 
 
+def _triangle_work(a: Mapping[str, Any]) -> int:
+    return int(a["outer"] * a["rows"] * a["columns"])
+
+
+def _picks_work(a: Mapping[str, Any]) -> int:
+    return int(a["outer"] * a["count"] * a["inner"])
+
+
 @dataclass(frozen=True, slots=True)
 class _Family:
     source: str
@@ -156,6 +164,14 @@ _FAMILIES = (
     _Family("movement.c", ("copy",), SIZES,
             "const T *x, T *y, const int64_t *shape, const int64_t *strides, int64_t rank, int64_t offset, "
             "int64_t x_count, int64_t n", _elements, _elements),
+    _Family("movement.c", ("triangle",), SIZES,
+            "const T *x, T *y, int64_t outer, int64_t rows, int64_t columns, int64_t k, int32_t upper", _outer,
+            _triangle_work),
+    _Family("movement.c", ("masked_fill",), SIZES, "const T *x, const uint8_t *mask, const T *value, T *y, int64_t n",
+            _elements, _elements),
+    _Family("movement.c", ("gather",), SIZES,
+            "const T *x, const int64_t *indices, T *y, int64_t outer, int64_t axis, int64_t count, int64_t inner",
+            _outer, _picks_work),
     _Family("strict.c", tuple(f"strict_{f}" for f in ("exp", "rcp", "sqrt", "rsqrt", "tanh", "erf", "gelu_erf")),
             ("f32", "f64"), _UNARY, _elements, _elements),
     _Family("strict.c", ("strict_div",), ("f32", "f64"), _BINARY, _elements, _elements),

@@ -25,6 +25,9 @@ outputs are allocated by the caller. Names and arguments, T in f32 f64 f16 bf16 
                            the view (shape, strides, offset in elements) of a buffer of x_count elements; n = its size
     index_select           x, indices i64, y, outer, axis, count, inner_bytes         (any dtype)
     concat                 x, y, outer, x_bytes, y_bytes, offset_bytes                (any dtype, once per input)
+    triangle_b1 _b2 _b4 _b8     x, y, outer, rows, columns, k, upper (0 1)   zeros off the triangle's side of diagonal k
+    masked_fill_b1 _b2 _b4 _b8  x, mask bool, value (one element), y, n
+    gather_b1 _b2 _b4 _b8       x [outer, axis, inner], indices i64 [outer, count, inner], y, outer, axis, count, inner
     strict_exp strict_rcp strict_sqrt strict_rsqrt strict_tanh strict_erf strict_gelu_erf _f32 _f64   x, y, n
     strict_div_f32 _f64    a, b, y, n   the strict library's inner functions, for tests and probes
     cast_S_D               x, y, n      S, D in f64 f32 f16 bf16 i64 i32 i16 i8 u32 u8 bool; f8e4m3 with f32 f16 bf16

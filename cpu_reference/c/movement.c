@@ -1,4 +1,4 @@
-/* Byte movement: gathering rows, joining arrays, copying any strided view. */
+/* Byte movement: gathering rows and elements, joining arrays, copying any strided view, masks and triangles. */
 #include "common.h"
 
 /* y[o, i, :] = x[o, indices[i], :], [outer, axis, inner bytes]; units are outer items. */
@@ -27,5 +27,9 @@ static int concat(const void *x, void *y, int64_t outer, int64_t x_bytes, int64_
 }
 
 #define BODY "copy.inc"
+#include "for_sizes.inc"
+#undef BODY
+
+#define BODY "select.inc"
 #include "for_sizes.inc"
 #undef BODY

@@ -85,7 +85,8 @@ class Arg:
 class Param:
     """One parameter: ``kind`` converts it to a hashable value, ``check`` refuses what is out of range.
 
-    Kinds: int, float, bool, str, dtype, ints (an int or a sequence of ints), pair (one int stands for two).
+    Kinds: int, float, number (either, as given), bool, str, dtype, ints (an int or a sequence of ints), pair (one int
+    stands for two).
     """
 
     name: str
@@ -128,6 +129,13 @@ def _as_float(value: Any) -> float:
     return float(value)
 
 
+def _as_number(value: Any) -> int | float:
+    """Keeps integers whole, so that 64-bit ones lose nothing; True and False are 1 and 0."""
+    if isinstance(value, bool | int | np.bool_ | np.integer):
+        return int(value)
+    return _as_float(value)
+
+
 def _as_bool(value: Any) -> bool:
     if value not in (True, False):
         raise TypeError
@@ -157,6 +165,7 @@ def _as_pair(value: Any) -> tuple[int, int]:
 _CONVERT: dict[str, Callable[[Any], Any]] = {
     "int": _as_int,
     "float": _as_float,
+    "number": _as_number,
     "bool": _as_bool,
     "str": _as_str,
     "dtype": DType.of,

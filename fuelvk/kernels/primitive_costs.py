@@ -15,7 +15,9 @@ CPU_LAUNCH_NS = 50
 # Operations per output element of the pointwise ops; what is not listed counts 1.
 OPERATIONS = {"div": 4, "sqrt": 6, "exp": 15, "tanh": 20, "gelu_erf": 40, "cast": 1}
 OPERATIONS |= {"rsqrt": 8, "recip": 4, "erf": 30, "affine": 2, "clamp": 2}
+OPERATIONS |= dict.fromkeys(("triu", "tril", "flip", "masked_fill", "gather"), 0)
 OPERATIONS |= {"copy": 0, "concat": 0, "index_select": 0}
+PICKING = frozenset({"index_select", "gather"})
 REDUCTIONS = frozenset({"sum", "mean", "max", "min"})
 
 
@@ -38,10 +40,10 @@ def primitive_cost(name: str, dtypes: Sequence[DType], *, overhead_ns: int) -> C
         if out is None or not inputs or inputs[0] is None:
             return CostEstimate()
         sizes = [*given, *given[-1:] * (len(inputs) - len(given))]  # a variadic input repeats the last
-        if name == "index_select":
+        if name in PICKING:
             sizes[0] = 0  # only what is picked is read, once per element of the result
         read = sum(elements(s) * size for s, size in zip(inputs, sizes, strict=True) if s is not None)
-        read += elements(out) * given[0] if name == "index_select" else 0
+        read += elements(out) * given[0] if name in PICKING else 0
         if name == "matmul":
             flops = 2 * elements(out) * inputs[0][-1]
         elif name == "powi":

@@ -50,6 +50,15 @@ def test_an_index_out_of_range_is_raised_once_and_the_device_goes_on(gpu: Vulkan
         assert np.array_equal(fv.call("index_select", table, good, axis=0, device=gpu), table[good])
 
 
+def test_gather_names_an_index_out_of_range_and_goes_on(gpu: VulkanDevice) -> None:
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    good = np.array([[3, 0, 1]], np.int32)
+    for bad in (-1, 4):
+        with pytest.raises(IndexOutOfRangeError, match="gather"):
+            fv.call("gather", x, np.array([[0, bad, 1]], np.int32), axis=0, device=gpu)
+        assert np.array_equal(fv.call("gather", x, good, axis=0, device=gpu), np.take_along_axis(x, good, 0))
+
+
 def test_replays_reuse_one_recording_and_one_place(gpu: VulkanDevice) -> None:
     x = fv.asarray(RNG.standard_normal((33, 65), dtype=np.float32), device=gpu)
     step = fv.compile(lambda a: fv.ops.softmax_last_dim(a * 2 + 1))

@@ -11,6 +11,7 @@ import pytest
 from cpu_reference import _sources, _table
 from cpu_reference import c as ckernels
 from cpu_reference.numpy import oracle
+from fuelvk.base.dtypes import DType
 from fuelvk.base.errors import (
     DTypeError,
     IndexOutOfRangeError,
@@ -20,6 +21,8 @@ from fuelvk.base.errors import (
     UnsupportedError,
 )
 from fuelvk.base.shapes import Layout
+from fuelvk.kernels.ops.masked_fill import filler
+from fuelvk.verify.compare import same_bits
 
 Array = np.ndarray[Any, Any]
 
@@ -63,6 +66,41 @@ def test_copy_refuses_views_that_leave_the_buffer() -> None:
         shape, strides = np.array(layout.shape, np.int64), np.array(layout.strides, np.int64)
         with pytest.raises(IndexOutOfRangeError):
             ckernels.call("copy_b4", x, y, shape, strides, 1, layout.offset, 10, 4)
+
+
+def test_gather_triangle_and_masked_fill() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((3, 5, 4)).astype(np.float32)
+    for axis in (0, 1, 2):
+        picks = rng.integers(0, x.shape[axis], (*x.shape[:axis], 6, *x.shape[axis + 1 :]))
+        y = np.empty(picks.shape, np.float32)
+        outer, inner = int(np.prod(x.shape[:axis])), int(np.prod(x.shape[axis + 1 :]))
+        ckernels.call("gather_b4", x, picks, y, outer, x.shape[axis], 6, inner)
+        assert np.array_equal(y, oracle("gather")(x, picks, axis=axis))
+        for bad in (-1, x.shape[axis], 2**40):
+            picks.reshape(-1)[-1] = bad
+            with pytest.raises(IndexOutOfRangeError):
+                ckernels.call("gather_b4", x, picks, y, outer, x.shape[axis], 6, inner)
+            with pytest.raises(IndexError):
+                oracle("gather")(x, picks, axis=axis)
+    y = np.empty_like(x)
+    for k in (-5, -1, 0, 2, 4):
+        for upper, function in enumerate((np.tril, np.triu)):
+            ckernels.call("triangle_b4", x, y, 3, 5, 4, k, upper)
+            assert np.array_equal(y, function(x, k))
+    mask = rng.integers(0, 2, x.shape).astype(bool)
+    ckernels.call("masked_fill_b4", x, mask, np.array([7], np.float32), y, x.size)
+    assert np.array_equal(y, np.where(mask, np.float32(7), x))
+
+
+@pytest.mark.parametrize("dtype", [DType.BF16, DType.F8E4M3, DType.F16, DType.F32], ids=lambda d: d.key)
+def test_a_filler_is_rounded_once(dtype: DType) -> None:
+    rng = np.random.default_rng(0)
+    values = [*rng.standard_normal(300) * 10.0 ** rng.integers(-9, 6, 300), np.nan, np.inf, -np.inf, -0.0]
+    values += [1 + 2.0**-8 + 2.0**-40, 1 + 2.0**-8 - 2.0**-40, 1 + 2.0**-4 + 2.0**-40, 3.5e38, 449.0, 1e300]
+    for value in values:
+        want = oracle("cast")(np.array([value]), dtype=dtype)
+        assert same_bits(filler(float(value), dtype), want) is None, value
 
 
 def test_index_select_and_concat() -> None:

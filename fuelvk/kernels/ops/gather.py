@@ -1,0 +1,126 @@
+"""Kernels of the primitive gather, by element size; indices are I64, I32 or U32."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from cpu_reference import c as ckernels
+from fuelvk.base.dtypes import INDICES, DType
+from fuelvk.base.shapes import Layout, Shape, collapse, elements, normalize_axis
+from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv
+from fuelvk.kernels.ops._elements import copy_shaders, gathered, grid, padded, wide_or_small
+from fuelvk.kernels.ops._movement import movement
+from fuelvk.kernels.ops._rows import MAX_ELEMENTS, fits_index
+from fuelvk.kernels.types import KernelCaps, Registration, Shapes
+
+_RANK = 5
+_PARAMS = struct.Struct("<3IiI3i5I10i")
+
+
+def _shader(size: int, shape: str = "small") -> ShaderRef:
+    return spirv("movement/gather", "gather", bytes=size, shape=shape)
+
+
+def _source_shape(shape: Shape, axis: int, extent: int) -> Shape:
+    """Returns the result's shape with the source's extent along the axis."""
+    return (*shape[:axis], extent, *shape[axis + 1 :])
+
+
+def _on_cpu(function: str) -> Callable[..., None]:
+    def kernel(inputs: Any, outputs: Any, layouts: Any, params: Mapping[str, Any], context: Any) -> None:
+        (x, indices), y = inputs, outputs[0]
+        if not y.size:
+            return
+        axis = normalize_axis(params["axis"], x.ndim)
+        extent, count = x.shape[axis], y.shape[axis]
+        source = np.ascontiguousarray(np.broadcast_to(x, _source_shape(y.shape, axis, extent)))
+        picks = np.ascontiguousarray(np.broadcast_to(indices, y.shape).astype(np.int64, copy=False))
+        outer, inner = elements(y.shape[:axis]), elements(y.shape[axis + 1 :])
+        ckernels.call(function, source, picks, y, outer, extent, count, inner)
+
+    return kernel
+
+
+def _on_vulkan(dtype: DType, index: DType) -> Callable[..., None]:
+    words = index.size // 4
+    small, wide = _shader(dtype.size), _shader(dtype.size, "wide")
+
+    def walk(source: Layout, picks: Layout, axis: int) -> tuple[Shape, list[Shape]]:
+        """Strides over the result; the axis of the source is walked by the indices instead."""
+        strides = tuple(0 if i == axis else s for i, s in enumerate(source.strides))
+        return collapse(picks.shape, strides, picks.strides)
+
+    def kernel(
+        inputs: Any, outputs: Any, layouts: Any, params: Mapping[str, Any], context: VulkanContext
+    ) -> None:
+        target = layouts[-1]
+        n = elements(target.shape)
+        if not n:
+            return
+        axis = normalize_axis(params["axis"], len(target.shape))
+        extent = layouts[0].shape[axis]
+        source = layouts[0].broadcast_to(_source_shape(target.shape, axis, extent))
+        picks = layouts[1].broadcast_to(target.shape)
+        x, indices = inputs
+        shape, strides = walk(source, picks, axis)
+        if len(shape) > _RANK:
+            x, source = gathered(context, dtype, x, source)
+            indices, picks = gathered(context, index, indices, picks)
+            shape, strides = walk(source, picks, axis)
+        shader = wide_or_small(small, wide, context.caps, n)
+        groups = grid(shader, context, n)
+        errors, slot = context.error_slot
+        context.dispatch(
+            shader,
+            groups,
+            (x, indices, outputs[0], errors),
+            0b1100,
+            _PARAMS.pack(
+                n,
+                groups[0],
+                extent,
+                source.strides[axis],
+                words,
+                source.offset,
+                picks.offset,
+                target.offset,
+                slot,
+                *padded(shape, _RANK, 1)[1:],
+                *(s for walked in strides for s in padded(walked, _RANK, 0)),
+            ),
+        )
+
+    return kernel
+
+
+def _admits(words: int) -> Callable[[Shapes, Mapping[str, Any], Any], str | None]:
+    def admits(shapes: Shapes, params: Mapping[str, Any], capabilities: Any) -> str | None:
+        picks = elements(shapes[1] or ()) * words
+        if picks > MAX_ELEMENTS:
+            return f"{picks} words of indices; this kernel indexes {MAX_ELEMENTS}"
+        return fits_index(shapes, params, capabilities)
+
+    return admits
+
+
+def _rows(dtype: DType, index: DType) -> tuple[Registration, ...]:
+    function = f"gather_b{dtype.size}"
+    return movement(
+        "gather",
+        (dtype, index, dtype),
+        on_vulkan=_on_vulkan(dtype, index),
+        on_cpu=_on_cpu(function),
+        shader=_shader(dtype.size),
+        optional=(_shader(dtype.size, "wide"), *copy_shaders()),
+        function=function,
+        wrapper=__file__,
+        caps=KernelCaps(strided_input=True),
+        admits=_admits(index.size // 4),
+    )
+
+
+IMPLS = tuple(row for dtype in DType for index in INDICES for row in _rows(dtype, index))

@@ -1,0 +1,78 @@
+"""Kernels of the primitives triu and tril, by element size."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cpu_reference import c as ckernels
+from fuelvk.base.dtypes import DType
+from fuelvk.base.shapes import elements
+from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv
+from fuelvk.kernels.ops._elements import grid, wide_or_small
+from fuelvk.kernels.ops._movement import movement
+from fuelvk.kernels.types import Registration
+
+_PARAMS = struct.Struct("<4Ii3I")
+
+
+def _shader(size: int, shape: str = "small") -> ShaderRef:
+    return spirv("movement/triangle", "one_triangle", bytes=size, shape=shape)
+
+
+def _diagonal(k: int, rows: int, columns: int) -> int:
+    """Diagonals beyond the corners keep all or nothing, as the first such one does."""
+    return max(-rows, min(columns, k))
+
+
+def _on_cpu(function: str, upper: bool) -> Callable[..., None]:
+    def kernel(inputs: Any, outputs: Any, layouts: Any, params: Mapping[str, Any], context: Any) -> None:
+        x, y = inputs[0], outputs[0]
+        if x.size:
+            rows, columns = x.shape[-2:]
+            k = _diagonal(params["k"], rows, columns)
+            ckernels.call(function, x, y, elements(x.shape[:-2]), rows, columns, k, int(upper))
+
+    return kernel
+
+
+def _on_vulkan(size: int, upper: bool) -> Callable[..., None]:
+    small, wide = _shader(size), _shader(size, "wide")
+
+    def kernel(
+        inputs: Any, outputs: Any, layouts: Any, params: Mapping[str, Any], context: VulkanContext
+    ) -> None:
+        shape, n = layouts[0].shape, elements(layouts[0].shape)
+        if not n:
+            return
+        rows, columns = shape[-2:]
+        k = _diagonal(params["k"], rows, columns)
+        shader = wide_or_small(small, wide, context.caps, n)
+        groups = grid(shader, context, n)
+        context.dispatch(
+            shader,
+            groups,
+            (inputs[0], outputs[0]),
+            0b10,
+            _PARAMS.pack(n, groups[0], rows, columns, k, upper, layouts[0].offset, layouts[-1].offset),
+        )
+
+    return kernel
+
+
+def _rows(op: str, dtype: DType) -> tuple[Registration, ...]:
+    function = f"triangle_b{dtype.size}"
+    return movement(
+        op,
+        (dtype, dtype),
+        on_vulkan=_on_vulkan(dtype.size, op == "triu"),
+        on_cpu=_on_cpu(function, op == "triu"),
+        shader=_shader(dtype.size),
+        optional=(_shader(dtype.size, "wide"),),
+        function=function,
+        wrapper=__file__,
+    )
+
+
+IMPLS = tuple(row for op in ("triu", "tril") for dtype in DType for row in _rows(op, dtype))
