@@ -1,0 +1,131 @@
+"""Pointwise and movement kernels on views as they lie in memory, and on arrays that fill wide workgroups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fuelvk.base.dtypes import DType
+from fuelvk.graph.registry import find_op
+from fuelvk.graph.types import OpEntry
+from fuelvk.kernels.types import BackendImpl
+from fuelvk.registry import default_kernel_registry
+from fuelvk.runtime.devices import Device, VulkanDevice
+from fuelvk.verify.compare import same_bits
+from tests.support.cases import canonical_impl
+from tests.support.harness import run_impl
+from tests.support.launch import run_in_place
+
+Array = np.ndarray[Any, Any]
+RNG = np.random.default_rng(20)
+UNARY: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("rsqrt", {}), ("recip", {}), ("sign", {}), ("step", {}), ("erf", {}), ("affine", {"mul": 1.7, "add": -0.3}),
+    ("clamp", {"min": -0.2, "max": 0.9}), ("powi", {"exp": -3}), ("flip", {"axes": (-1,)}),
+)  # fmt: skip
+DTYPES = (DType.F32, DType.F64, DType.F16, DType.BF16)
+
+
+def entry_named(name: str) -> OpEntry:
+    op = find_op(name)
+    assert op is not None
+    return op
+
+
+def impl_of(name: str, dtypes: tuple[DType, ...]) -> BackendImpl:
+    op = entry_named(name)
+    found = default_kernel_registry().lookup_by_dtypes(op.id, "vulkan", dtypes)
+    assert found is not None
+    return found
+
+
+def agree(
+    name: str,
+    dtypes: tuple[DType, ...],
+    inputs: tuple[Array, ...],
+    params: Mapping[str, Any],
+    gpu: VulkanDevice,
+    cpu: Device,
+) -> None:
+    """The kernel on views gives the bytes of the C kernel on contiguous copies."""
+    op, impl = entry_named(name), impl_of(name, dtypes)
+    bound, converted = op.bind(inputs, params)
+    shapes = tuple(x.shape for x in bound)
+    out = op.shape_rule(shapes, converted)[0]
+    reason = impl.admits((*shapes, out), converted, gpu.capabilities)
+    if reason is not None:
+        pytest.skip(f"refused: {reason}")
+    canonical = canonical_impl(op, impl)
+    assert canonical is not None
+    dense = [np.ascontiguousarray(x).reshape(x.shape) for x in inputs]
+    want = run_impl(op, "cpu", canonical, dense, params, cpu)[0]
+    got = run_in_place(gpu.vk, impl, inputs, np.empty(out, dtypes[-1].numpy), converted)
+    assert (difference := same_bits(got, want)) is None, difference
+
+
+def views(dtype: DType) -> dict[str, Array]:
+    """Offsets, gaps, reversed and repeated axes, more axes than a kernel walks, and a large array."""
+    base = RNG.uniform(0.1, 3, 80000).astype(dtype.numpy)
+    return {
+        "odd_offset": base[3:68],
+        "gaps": base[1:1001:3],
+        "reversed": base[4000:200:-1],
+        "transposed": base[:3600].reshape(60, 60).T[3:, 1:],
+        "repeated": np.broadcast_to(base[7:72], (33, 65)),
+        "six_axes": base[5 : 5 + 729 * 8].reshape(3, 6, 3, 6, 3, 6)[:, ::2, :, 1::2, :, ::-2],
+        "large": base[:70001],
+        "large_odd": base[1:70002],
+    }
+
+
+@pytest.mark.device
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.key)
+@pytest.mark.parametrize("view", list(views(DType.F32)))
+@pytest.mark.parametrize(("name", "params"), UNARY, ids=[name for name, _ in UNARY])
+def test_one_input(
+    name: str, params: dict[str, Any], view: str, dtype: DType, gpu: VulkanDevice, cpu: Device
+) -> None:
+    x = views(dtype)[view]
+    signed = x if name == "rsqrt" else x * np.asarray(-1, dtype.numpy) if view == "large" else x
+    agree(name, (dtype, dtype), (signed,), params, gpu, cpu)
+
+
+@pytest.mark.device
+@pytest.mark.parametrize("dtype", [DType.U8, DType.F16, DType.F32, DType.F64], ids=lambda d: d.key)
+@pytest.mark.parametrize("view", list(views(DType.F32)))
+def test_masked_fill(view: str, dtype: DType, gpu: VulkanDevice, cpu: Device) -> None:
+    x = views(dtype)[view]
+    whole = RNG.integers(0, 2, (2 * x.size,)).astype(np.bool_)
+    masks = (whole[: 2 * x.size : 2].reshape(x.shape), whole[x.size : 0 : -1].reshape(x.shape))
+    for mask in (*masks, np.broadcast_to(whole[3 : 3 + x.shape[-1]], x.shape)):
+        agree("masked_fill", (dtype, DType.BOOL, dtype), (x, mask), {"value": 7}, gpu, cpu)
+
+
+@pytest.mark.device
+@pytest.mark.parametrize("index", [DType.I64, DType.I32, DType.U32], ids=lambda d: d.key)
+@pytest.mark.parametrize("dtype", [DType.U8, DType.F16, DType.F32, DType.F64], ids=lambda d: d.key)
+@pytest.mark.parametrize("view", list(views(DType.F32)))
+def test_gather(view: str, dtype: DType, index: DType, gpu: VulkanDevice, cpu: Device) -> None:
+    x = views(dtype)[view]
+    for axis in {0, x.ndim - 1, x.ndim // 2}:
+        shape = tuple(2 * n if i == axis else n for i, n in enumerate(x.shape))
+        picks = RNG.integers(0, x.shape[axis], shape).astype(index.numpy)
+        reverse = tuple(slice(None, None, -1) for _ in shape)
+        for indices in (
+            picks,
+            picks[reverse],
+            picks[tuple(slice(None, n if i == axis else 1) for i, n in enumerate(shape))],
+        ):
+            agree("gather", (dtype, index, dtype), (x, indices), {"axis": axis}, gpu, cpu)
+
+
+@pytest.mark.device
+@pytest.mark.parametrize("name", ["triu", "tril"])
+@pytest.mark.parametrize("dtype", [DType.U8, DType.F16, DType.F32, DType.F64], ids=lambda d: d.key)
+def test_large_triangles(name: str, dtype: DType, gpu: VulkanDevice, cpu: Device) -> None:
+    base = RNG.uniform(1, 3, 80000).astype(dtype.numpy)
+    for shape, k in (((3, 129, 151), 3), ((257, 255), -100), ((1, 70001), 4097), ((70001, 1), -5)):
+        x = base[1 : 1 + int(np.prod(shape))].reshape(shape)
+        agree(name, (dtype, dtype), (x,), {"k": k}, gpu, cpu)
