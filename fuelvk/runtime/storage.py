@@ -153,10 +153,6 @@ class Source:
                     found = self._on[device.spec] = device.upload(host)
         return found
 
-    def home(self) -> Device | None:
-        """Returns a device that holds the elements, or None when only the host does."""
-        return next(iter(self._on.values())).device if self._on else None
-
     def numpy(self) -> Array:
         """Returns a copy of the elements on the host."""
         return self._host.copy() if self._host is not None else self._any()

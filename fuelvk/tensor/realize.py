@@ -133,9 +133,3 @@ def _input(value: ir.Value, device: Device) -> Any:
     if data is None:
         raise _differentiating()
     return data.on(device) if isinstance(data, Source) else np.ascontiguousarray(data)
-
-
-def forget_plans() -> None:
-    """Drops every cached plan and the device memory it holds."""
-    with _lock:
-        _plans.clear()
