@@ -2,6 +2,9 @@
 #define ST_F64
 #include "strict/extra.h"
 
+/* st_exp_cr from its two pieces. */
+FN uint exp_pieces(uint x) { st_u64 t = st_exp_cr_try(x); return t.l != 0u ? st_exp_cr_fixed(x) : t.h; }
+
 #define MAP(name, in_t, out_t, expression)                                    \
   void map_##name(const in_t *a, const in_t *b, out_t *out, long n) {         \
     for (long i = 0; i < n; i++) {                                            \
@@ -23,6 +26,9 @@ MAP(tanh, float, float, st_tanh(x))
 MAP(erf, float, float, st_erf(x))
 MAP(gelu_erf, float, float, st_gelu_erf(x))
 
+MAP(exp_pieces, uint, uint, exp_pieces(x))
+MAP(rsqrt_cr, uint, uint, st_rsqrt_cr(x))
+MAP(recip_cr, uint, uint, st_recip_cr(x))
 MAP(log_cr, uint, uint, st_log_cr(x))
 MAP(sin_cr, uint, uint, st_sin_cr(x))
 MAP(cos_cr, uint, uint, st_cos_cr(x))

@@ -30,9 +30,9 @@ typedef struct {
   static uint fixed_##name(uint x) { return slow; }                                                   \
   static long double exact_##name(long double x) { return limit; }
 
-/* st_exp_cr as one piece: its fast path is not apart. */
-static st_u64 whole_exp(uint x) { return st_mk64(st_exp_cr(x), 0u); }
-FUNCTION(exp_cr, whole_exp(x), st_exp_cr(x), expl(x))
+FUNCTION(exp_cr, st_exp_cr_try(x), st_exp_cr_fixed(x), expl(x))
+FUNCTION(rsqrt_cr, st_rsqrt_cr_try(x), st_rsqrt_cr_fixed(x), x == 0.0L ? copysignl(INFINITY, x) : 1.0L / sqrtl(x))
+FUNCTION(recip_cr, st_recip_cr_try(x), st_recip_cr_fixed(x), 1.0L / x)
 FUNCTION(log_cr, st_log_cr_try(x), st_log_cr_fixed(x), logl(x))
 FUNCTION(sin_cr, st_sincos_cr_try(x, 0u), st_sincos_cr_fixed(x, 0u), sinl(x))
 FUNCTION(cos_cr, st_sincos_cr_try(x, 1u), st_sincos_cr_fixed(x, 1u), cosl(x))
@@ -45,7 +45,7 @@ FUNCTION(silu_cr, st_silu_cr_try(x), st_silu_cr_fixed(x), x == -INFINITY ? -0.0L
 FUNCTION(softplus_cr, st_softplus_cr_try(x), st_softplus_cr_fixed(x), log1pl(expl(-fabsl(x))) + (x > 0.0L ? x : 0.0L))
 
 #define ROW(name) {#name, map_##name, fixed_##name, truth_##name, exact_##name}
-static const row rows[] = {ROW(exp_cr), ROW(log_cr), ROW(sin_cr), ROW(cos_cr), ROW(log2_cr), ROW(log1p_cr),
+static const row rows[] = {ROW(exp_cr), ROW(rsqrt_cr), ROW(recip_cr), ROW(log_cr), ROW(sin_cr), ROW(cos_cr), ROW(log2_cr), ROW(log1p_cr),
                            ROW(exp2_cr), ROW(expm1_cr), ROW(sigmoid_cr), ROW(silu_cr), ROW(softplus_cr)};
 
 /* NAME from FIRST to LAST gives VALUE, or the input where VALUE is SAME. Why SAME and 1: the next term of the series is
@@ -55,6 +55,11 @@ static const row rows[] = {ROW(exp_cr), ROW(log_cr), ROW(sin_cr), ROW(cos_cr), R
 #define HALF 2u
 typedef struct { const char *name; uint first, last, value; } flat;
 static const flat flats[] = {
+  {"exp_cr", 0u, 0x33000000u, 0x3f800000u}, {"exp_cr", 0x80000000u, 0xb3000000u, 0x3f800000u},
+  {"exp_cr", 0x42b17218u, 0x7f800000u, ST_INF}, {"exp_cr", 0x7f800001u, 0x7fffffffu, ST_NAN},
+  {"exp_cr", 0xc2d10000u, 0xff800000u, 0u}, {"exp_cr", 0xff800001u, 0xffffffffu, ST_NAN},
+  {"rsqrt_cr", 0x7f800001u, 0x7fffffffu, ST_NAN}, {"rsqrt_cr", 0x80000001u, 0xffffffffu, ST_NAN},
+  {"recip_cr", 0x7f800001u, 0x7fffffffu, ST_NAN}, {"recip_cr", 0xff800001u, 0xffffffffu, ST_NAN},
   {"log_cr", 0x7f800001u, 0x7fffffffu, ST_NAN}, {"log_cr", 0x80000001u, 0xffffffffu, ST_NAN},
   {"log2_cr", 0x7f800001u, 0x7fffffffu, ST_NAN}, {"log2_cr", 0x80000001u, 0xffffffffu, ST_NAN},
   {"log1p_cr", 0u, 0x33000000u, SAME}, {"log1p_cr", 0x80000000u, 0xb3000000u, SAME},

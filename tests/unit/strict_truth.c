@@ -7,6 +7,8 @@
     for (long i = 0; i < n; i++) { double x = in[i]; out[i] = expression; } \
   }
 TRUTH(exp_cr, exp(x))
+TRUTH(rsqrt_cr, 1.0 / sqrt(x))
+TRUTH(recip_cr, 1.0 / x)
 TRUTH(log_cr, log(x))
 TRUTH(sin_cr, sin(x))
 TRUTH(cos_cr, cos(x))

@@ -216,6 +216,8 @@ def silu(x: Array) -> Array:
 
 ROUNDED: dict[str, Oracle] = {
     "exp": np.exp,
+    "rsqrt": lambda x: np.where(x == 0, np.copysign(np.inf, x), 1 / np.sqrt(x)),
+    "recip": lambda x: 1 / x,
     "log": np.log,
     "sin": np.sin,
     "cos": np.cos,
@@ -253,8 +255,11 @@ HARD: dict[str, Callable[[Any, Any], Any]] = {
     "sin": lambda m, x: m.sin(x),
     "cos": lambda m, x: m.cos(x),
     "log1p": lambda m, x: m.log1p(x),
+    "rsqrt": lambda m, x: 1 / m.sqrt(x),
+    "recip": lambda m, x: 1 / m.mpf(x),
 }
-"""The functions with a stored list of the inputs whose results lie within 1e-13 (log1p: 2^-60) of a tie."""
+"""The functions with a stored list of the inputs whose results lie within 1e-13 (log1p: 2^-60) of a tie, or of a
+thousand of the closest ones."""
 
 
 @pytest.mark.parametrize("name", HARD)
@@ -264,6 +269,13 @@ def test_inputs_near_a_tie(strict: Map, name: str) -> None:
     got = strict(f"{name}_cr", bits, out=np.uint32).view(np.float32)
     truth = mp_values(lambda x: HARD[name](mpmath, x), bits.view(np.float32))
     assert worst_f64(got.astype(np.float64), truth, bits=24, least=-125) <= 0.5
+
+
+def test_exp_in_pieces_is_exp(strict: Map) -> None:
+    hard = np.fromfile(HERE / "strict_hard_exp.u32", np.uint32)
+    bits = np.concatenate([f32_inputs().view(np.uint32), hard])
+    pieces = strict("exp_pieces", bits, out=np.uint32)
+    assert np.array_equal(pieces, strict("exp_cr", bits, out=np.uint32))
 
 
 SMALL: dict[str, Callable[[Any, Any], Any]] = {

@@ -16,11 +16,22 @@ FN st_ff st_exp_head(float rh, float rl) {
   st_ff y; y.h = ph; y.l = pe + (a * b + (rl + (rl * ph + (b * b * ST_HALF + q))));
   return y;
 }
+/* st_pick8 on masks: two picks with the same j stay free of branches, so that a C loop around them is vectorised. */
+FN uint st_mask8(uint j, uint w0, uint w1, uint w2, uint w3, uint w4, uint w5, uint w6, uint w7) {
+  uint a = st_where_negative(j << 31, w1, w0); uint b = st_where_negative(j << 31, w3, w2);
+  uint c = st_where_negative(j << 31, w5, w4); uint d = st_where_negative(j << 31, w7, w6);
+  a = st_where_negative(j << 30, b, a); c = st_where_negative(j << 30, d, c);
+  return st_where_negative(j << 29, c, a);
+}
+#define ST_ECR_MASK(name)                                                                                      \
+  st_mask8(j, ST_ECR_##name##0, ST_ECR_##name##1, ST_ECR_##name##2, ST_ECR_##name##3, ST_ECR_##name##4,         \
+           ST_ECR_##name##5, ST_ECR_##name##6, ST_ECR_##name##7)
+
 /* 2^((k mod 8)/8) (1 + p) as h + l, within ST_ECR_EPS. */
 FN st_ff st_exp_spread(st_ff p, int k) {
-  uint j = (uint)k & 7u;
-  float Th = U2F(ST_ECR_PICK(TH));
-  float Tl = U2F(ST_ECR_PICK(TL));
+  uint j = (uint)k;
+  float Th = U2F(ST_ECR_MASK(TH));
+  float Tl = U2F(ST_ECR_MASK(TL));
   float pa = st_hi12(p.h); float pb = p.h - pa;
   float u = Th * pa;
   st_ff y; y.h = Th + u; float se = (Th - y.h) + u;

@@ -8,4 +8,6 @@
 #include "exp_more.h"
 #include "log_more.h"
 #include "sigmoid.h"
+#include "exp_try.h"
+#include "rsqrt_cr.h"
 #endif

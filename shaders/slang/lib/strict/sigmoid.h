@@ -7,15 +7,13 @@
 #include "log_more.h"
 
 /* exp(-|x|) = (h + l) * 2^n and 1/(1 + exp(-|x|)) = rh + rl, for 2^-25 < |x| < 87; uh + ul + um the sum
- * below it. */
+ * below it. Of -|x| = k ln2/8 + r, or of x as bits. */
 #ifdef ST_LANGUAGE_C
 typedef struct { float h; float l; int n; float rh; float rl; float uh; float ul; float um; } st_logistic;
 #else
 struct st_logistic { float h; float l; int n; float rh; float rl; float uh; float ul; float um; };
 #endif
-FN st_logistic st_logistic_parts(uint ax) {
-  float x = U2F(ax | 0x80000000u);
-  int k = st_exp_index(x); st_ff r = st_exp_rest(x, k);
+FN st_logistic st_logistic_of(int k, st_ff r) {
   st_ff y = st_exp_spread(st_exp_head(r.h, r.l), k);
   st_logistic g; g.h = y.h + y.l; g.l = (y.h - g.h) + y.l; g.n = k >> 3;
   float f = U2F((uint)(127 + g.n) << 23);
@@ -25,6 +23,10 @@ FN st_logistic st_logistic_parts(uint ax) {
   float e = (ST_ONE - p.h) - (p.l + (g.ul + g.um) * q);
   g.rh = q; g.rl = q * e + q * e * e;
   return g;
+}
+FN st_logistic st_logistic_parts(uint ax) {
+  float x = U2F(ax | 0x80000000u);
+  int k = st_exp_index(x); return st_logistic_of(k, st_exp_rest(x, k));
 }
 /* sigmoid(x) as h + l times 2^n: the quotient, for negative x times the exponential. */
 FN st_ff st_sigmoid_ff(st_logistic g, bool neg) {
@@ -76,14 +78,14 @@ FN uint st_sigmoid_cr_fixed(uint ux) {
 /* The fast path of sigmoid. */
 FN st_u64 st_sigmoid_cr_try(uint ux) {
   uint ax = ux & 0x7fffffffu; bool neg = (ux >> 31) != 0u;
-  bool one = !neg && ax >= 0x418b0000u; bool gone = neg && ax >= 0x42d10000u; bool tiny = ax <= 0x33000000u;
-  bool live = !one && !gone && !tiny; bool under = neg && ax > 0x42ae0000u;            /* -87 */
-  st_logistic g = st_logistic_parts(SEL(live && !under, ax, 0x3f800000u));
+  bool one = (int)ux >= 0x418b0000; bool gone = ux >= 0xc2d10000u; bool tiny = ax <= 0x33000000u;
+  bool live = !one & !gone & !tiny; bool under = ux > 0xc2ae0000u;                     /* -87 */
+  st_logistic g = st_logistic_parts(SEL(live & !under, ax, 0x3f800000u));
   st_ff y = st_sigmoid_ff(g, neg);
   float ep = y.h * ST_SIGMOID_EPS;
   uint up = F2U(y.h + (y.l + ep)); uint dn = F2U(y.h + (y.l - ep));
   uint res = SEL(live, up + SEL(neg, (uint)g.n << 23, 0u), SEL(one, 0x3f800000u, SEL(gone, 0u, 0x3f000000u)));
-  return st_decided(SEL(ax > ST_INF, ST_NAN, res), live && (up != dn || under));
+  return st_decided(SEL(ax > ST_INF, ST_NAN, res), live & ((up != dn) | under));
 }
 /* sigmoid(x) = 1/(1 + exp(-x)), bits in and bits out, correctly rounded for all 2^32 inputs (all tried; 3,210,353 left to
  * fixed point). */
@@ -109,10 +111,10 @@ FN uint st_softplus_cr_fixed(uint ux) {
 /* The fast path of softplus: x + log(1 + exp(-|x|)), without x where that is negative. */
 FN st_u64 st_softplus_cr_try(uint ux) {
   uint ax = ux & 0x7fffffffu; bool neg = (ux >> 31) != 0u;
-  bool same = !neg && ax >= 0x41920000u; bool gone = neg && ax >= 0x42d10000u; bool tiny = ax <= 0x33000000u;
-  bool live = !same && !gone && !tiny;
-  bool under = neg && ax > 0x42480000u;                              /* -50: above it no part is subnormal */
-  uint c = SEL(live && !under, ax, 0x3f800000u);
+  bool same = (int)ux >= 0x41920000; bool gone = ux >= 0xc2d10000u; bool tiny = ax <= 0x33000000u;
+  bool live = !same & !gone & !tiny;
+  bool under = ux > 0xc2480000u;                                     /* -50: above it no part is subnormal */
+  uint c = SEL(live & !under, ax, 0x3f800000u);
   st_logistic g = st_logistic_parts(c);
   st_bounded y = st_log1p_parts(g.uh, g.ul, g.um, ST_SIGMOID_EPS);
   float x = U2F(SEL(neg, 0u, c));
@@ -120,7 +122,7 @@ FN st_u64 st_softplus_cr_try(uint ux) {
   float ep = y.ep + ST_SIGMOID_EPS * U2F(SEL(neg, 0u, 0x3e800000u));
   uint up = F2U(hi + (lo + ep)); uint dn = F2U(hi + (lo - ep));
   uint res = SEL(live, up, SEL(same, ux, SEL(gone, 0u, 0x3f317218u)));
-  return st_decided(SEL(ax > ST_INF, ST_NAN, res), live && (up != dn || under));
+  return st_decided(SEL(ax > ST_INF, ST_NAN, res), live & ((up != dn) | under));
 }
 /* softplus(x) = log(1 + exp(x)), bits in and bits out, correctly rounded. */
 FN uint st_softplus_cr(uint ux) {
@@ -155,9 +157,9 @@ FN uint st_silu_cr_fixed(uint ux) {
 /* The fast path of silu: the mantissa times sigmoid in two parts. */
 FN st_u64 st_silu_cr_try(uint ux) {
   uint ax = ux & 0x7fffffffu; bool neg = (ux >> 31) != 0u;
-  bool same = !neg && ax >= 0x41920000u; bool gone = neg && ax >= 0x42dc0000u; bool tiny = ax <= 0x33000000u;
-  bool live = !same && !gone && !tiny; bool under = neg && ax > 0x42ae0000u;
-  uint c = SEL(live && !under, ax, 0x3f800000u);
+  bool same = (int)ux >= 0x41920000; bool gone = ux >= 0xc2dc0000u; bool tiny = ax <= 0x33000000u;
+  bool live = !same & !gone & !tiny; bool under = ux > 0xc2ae0000u;
+  uint c = SEL(live & !under, ax, 0x3f800000u);
   st_logistic g = st_logistic_parts(c);
   st_ff y = st_sigmoid_ff(g, neg);
   float mx = U2F((c & 0x7fffffu) | 0x3f800000u);
@@ -168,7 +170,7 @@ FN st_u64 st_silu_cr_try(uint ux) {
   uint whole = SEL(ax < 0x00800000u, ax, (ax & 0x7fffffu) | 0x800000u);                /* halved, ties up: x^2/4 */
   uint half_ = SEL(ax < 0x01000000u, (whole + SEL(neg, 0u, 1u)) >> 1, ax - 0x00800000u);
   res = SEL(live, res, SEL(tiny, half_, SEL(same, ax, 0u))) | (ux & 0x80000000u);
-  return st_decided(SEL(ax > ST_INF, ST_NAN, res), live && (up != dn || under));
+  return st_decided(SEL(ax > ST_INF, ST_NAN, res), live & ((up != dn) | under));
 }
 /* silu(x) = x sigmoid(x), bits in and bits out, correctly rounded for all 2^32 inputs (all tried; 3,915,852 left to fixed
  * point); -0 at -inf. */
