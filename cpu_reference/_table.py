@@ -106,6 +106,10 @@ def _gather_work(a: Mapping[str, Any]) -> int:
     return int(a["outer"] * a["count"] * a["inner_bytes"]) // 16
 
 
+def _row_bytes(a: Mapping[str, Any]) -> int:
+    return int(a["outer"] * a["axis"] * a["inner_bytes"]) // 16
+
+
 def _triangle_work(a: Mapping[str, Any]) -> int:
     return int(a["outer"] * a["rows"] * a["columns"])
 
@@ -182,6 +186,12 @@ _SINGLES = (
      "int64_t count, int64_t inner_bytes", _outer, _gather_work),
     ("movement.c", "concat", "const void *x, void *y, int64_t outer, int64_t x_bytes, int64_t y_bytes, "
      "int64_t offset_bytes", _outer, _outer),
+    ("placement.c", "roll", "const void *x, void *y, int64_t outer, int64_t axis, int64_t inner_bytes, int64_t shift",
+     _outer, _row_bytes),
+    ("placement.c", "pad", "const void *x, void *y, const void *value, int64_t outer, int64_t axis, "
+     "int64_t inner_bytes, int64_t before, int64_t after, int32_t mode, int64_t item_bytes", _outer, _row_bytes),
+    ("placement.c", "write_slice", "const void *x, const void *update, void *y, int64_t outer, int64_t axis, "
+     "int64_t inner_bytes, int64_t count, int64_t start", _outer, _row_bytes),
 )  # fmt: skip
 
 

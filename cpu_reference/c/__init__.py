@@ -25,6 +25,10 @@ outputs are allocated by the caller. Names and arguments, T in f32 f64 f16 bf16 
                            the view (shape, strides, offset in elements) of a buffer of x_count elements; n = its size
     index_select           x, indices i64, y, outer, axis, count, inner_bytes         (any dtype)
     concat                 x, y, outer, x_bytes, y_bytes, offset_bytes                (any dtype, once per input)
+    roll                   x, y, outer, axis, inner_bytes, shift                      (any dtype, once per axis)
+    pad                    x, y, value, outer, axis, inner_bytes, before, after, mode (0 value, 1 reflect, 2 replicate),
+                           item_bytes                                                 (any dtype, once per axis)
+    write_slice            x, update, y, outer, axis, inner_bytes, count, start       (any dtype; wraps)
     triangle_b1 _b2 _b4 _b8     x, y, outer, rows, columns, k, upper (0 1)   zeros off the triangle's side of diagonal k
     masked_fill_b1 _b2 _b4 _b8  x, mask bool, value (one element), y, n
     gather_b1 _b2 _b4 _b8       x [outer, axis, inner], indices i64 [outer, count, inner], y, outer, axis, count, inner

@@ -86,7 +86,7 @@ class Param:
     """One parameter: ``kind`` converts it to a hashable value, ``check`` refuses what is out of range.
 
     Kinds: int, float, number (either, as given), bool, str, dtype, ints (an int or a sequence of ints), pair (one int
-    stands for two).
+    stands for two), pairs (a sequence of pairs).
     """
 
     name: str
@@ -162,6 +162,10 @@ def _as_pair(value: Any) -> tuple[int, int]:
     return a, b
 
 
+def _as_pairs(value: Any) -> tuple[tuple[int, int], ...]:
+    return tuple(_as_pair(v) for v in value)
+
+
 _CONVERT: dict[str, Callable[[Any], Any]] = {
     "int": _as_int,
     "float": _as_float,
@@ -171,6 +175,7 @@ _CONVERT: dict[str, Callable[[Any], Any]] = {
     "dtype": DType.of,
     "ints": _as_ints,
     "pair": _as_pair,
+    "pairs": _as_pairs,
 }
 
 
@@ -199,6 +204,7 @@ DTypeRule = Callable[[DTypes, Params], tuple[DType, ...]]
 Decompose = Callable[["Builder", "Values", Params], "tuple[Value, ...]"]
 Backward = Callable[["Builder", "Values", "tuple[Value, ...]", "Values", Params], "tuple[Value | None, ...]"]
 Check = Callable[[Shapes, DTypes, Params], None]
+ValueCheck = Callable[[Sequence[Any], Params], None]
 ViewRule = Callable[[Layout, Params], Layout | None]
 
 
@@ -234,6 +240,7 @@ class OpEntry:
     # outputs'.
     dtypes: tuple[tuple[DType, ...], ...] = ()
     check: Check | None = None  # refuses what depends on shapes and dtypes together
+    value_check: ValueCheck | None = None  # refuses elements of host arrays before anything runs
     backward: Backward | NotDifferentiable | ByDecomposition = NOT_DIFFERENTIABLE
     sample_inputs: Callable[[tuple[DType, ...], np.random.Generator], Iterable[Sample]] | None = None
     error_inputs: Callable[[], Iterable[ErrorSample]] | None = None

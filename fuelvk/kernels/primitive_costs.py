@@ -15,7 +15,9 @@ CPU_LAUNCH_NS = 50
 # Operations per output element of the pointwise ops; what is not listed counts 1.
 OPERATIONS = {"div": 4, "sqrt": 6, "exp": 15, "tanh": 20, "gelu_erf": 40, "cast": 1}
 OPERATIONS |= {"rsqrt": 8, "recip": 4, "erf": 30, "affine": 2, "clamp": 2}
-OPERATIONS |= dict.fromkeys(("triu", "tril", "flip", "masked_fill", "gather"), 0)
+OPERATIONS |= dict.fromkeys(
+    ("triu", "tril", "flip", "roll", "pad", "write_slice", "masked_fill", "gather"), 0
+)
 OPERATIONS |= {"copy": 0, "concat": 0, "index_select": 0}
 PICKING = frozenset({"index_select", "gather"})
 REDUCTIONS = frozenset({"sum", "mean", "max", "min"})

@@ -12,7 +12,7 @@ from fuelvk.base.dtypes import DType
 from fuelvk.base.errors import UnknownNameError, closest
 from fuelvk.graph import ir
 from fuelvk.graph.registry import find_op, op_names
-from fuelvk.graph.types import FusedOpId, OpEntry, PrimitiveId
+from fuelvk.graph.types import FusedOpId, OpEntry, Params, PrimitiveId, ValueCheck
 from fuelvk.kernels.types import BackendId
 from fuelvk.optimizer import tolerance as tolerances
 from fuelvk.optimizer.lower import lower
@@ -25,7 +25,8 @@ from fuelvk.tensor.inputs import Array, as_array
 PROGRAMS = 4096
 
 _lock = threading.RLock()
-_programs: dict[Any, tuple[Program, tuple[int, ...]]] = {}
+_Prepared = tuple[Program, tuple[int, ...], ValueCheck | None, Params]
+_programs: dict[Any, _Prepared] = {}
 
 
 def call(
@@ -41,10 +42,13 @@ def call(
     ``inputs`` are anything NumPy or DLPack turns into a supported dtype, in the op's order, None for an optional one
     left out; they are never written to. ``backend`` ("vulkan" or "cpu") admits that backend's kernels only;
     ``device`` is a device or its name. Raises UnknownNameError, ShapeError, DTypeError, ParameterError before
-    anything runs, UnsupportedError when no implementation takes the call, IndexOutOfRangeError for an index that
-    only the device could see.
+    anything runs (and IndexOutOfRangeError for an index among them), UnsupportedError when no implementation takes
+    the call.
     """
-    arrays = [None if x is None else x if type(x) is np.ndarray else as_array(x) for x in inputs]
+    arrays = [
+        x if x is None or (type(x) is np.ndarray and x.dtype.isnative) else as_array(x, f"input {i}")
+        for i, x in enumerate(inputs)
+    ]
     effective = tolerances.effective(tolerance)
     try:
         key = (
@@ -62,7 +66,9 @@ def call(
         key, found = None, None
     if found is None or not found[0].device.usable:
         found, arrays = _prepare(op, arrays, backend, device, effective, params, key)
-    runner, used = found
+    runner, used, value_check, checked = found
+    if value_check is not None:
+        value_check(arrays, checked)
     results = runner.run([_dense(arrays[i]) for i in used])
     host = [r.numpy() for r in results]
     return host[0] if len(host) == 1 else tuple(host)
@@ -80,7 +86,7 @@ def _prepare(
     tolerance: Tolerance,
     params: dict[str, Any],
     key: Any,
-) -> tuple[tuple[Program, tuple[int, ...]], list[Any]]:
+) -> tuple[_Prepared, list[Any]]:
     entry = entry_named(op)
     chosen_backend = _backend(backend)
     bound, converted = entry.bind(arrays, params)
@@ -95,7 +101,7 @@ def _prepare(
     leaves = [v for v in values if v is not None]
     plan = lower(outputs, leaves, target_device.target(chosen_backend), tolerance, fusing=False)
     used = tuple(i for i, x in enumerate(bound) if x is not None)
-    found = (program(plan, target_device), used)
+    found = (program(plan, target_device), used, entry.value_check, converted)
     named_inputs = any(a.name in params for a in entry.args)
     if key is not None and not named_inputs and len(arrays) == len(bound):
         if len(_programs) >= PROGRAMS:

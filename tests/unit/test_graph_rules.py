@@ -154,7 +154,8 @@ def test_dtypes_of_the_specification() -> None:
         assert rows[name] == numbers, name
     for name in ("sum", "max", "min"):
         assert rows[name] == {*floats, DType.I32, DType.I64}, name
-    for name in ("copy", "concat", "index_select", "triu", "tril", "flip", "masked_fill", "gather"):
+    movement = ("copy", "concat", "index_select", "triu", "tril", "flip", "masked_fill", "gather")
+    for name in (*movement, "roll", "pad", "write_slice"):
         assert rows[name] == set(DType), name
     for name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"):
         entry = find_op(name)
@@ -185,6 +186,9 @@ def test_names_and_signatures_of_the_specification() -> None:
         "flip": "flip(x, *, axes)",
         "masked_fill": "masked_fill(x, mask, *, value)",
         "gather": "gather(x, indices, *, axis)",
+        "roll": "roll(x, *, shifts, axes)",
+        "pad": "pad(x, *, pads, mode=constant, value=0)",
+        "write_slice": "write_slice(x, update, [position], *, axis, start=None, wrap=False)",
         "where": "where(cond, a, b)",
         "cast": "cast(x, *, dtype)",
         "matmul": "matmul(a, b)",

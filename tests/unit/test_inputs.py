@@ -50,9 +50,10 @@ def test_any_array_works_and_is_left_alone(name: str, cpu: Device) -> None:
     x = ODD_ARRAYS.get(name)
     x = read_only() if x is None else x
     before = np.array(x)
-    got = fv.call("neg", x, device=cpu)
-    assert got.shape == before.shape
-    assert np.array_equal(got, -before)
+    for _ in range(2):  # the second call finds the program of the first
+        got = fv.call("neg", x, device=cpu)
+        assert got.shape == before.shape
+        assert np.array_equal(got, -before)
     assert np.array_equal(before, np.array(x))
     assert got.flags.owndata or got.base.flags.owndata
     assert got.flags.writeable

@@ -1,35 +1,19 @@
-"""Movement of elements: copy, index_select, concat. Kernels go by element size, not by dtype."""
+"""Movement that keeps every element: copy, flip, roll, concat. Kernels go by element size, not by dtype."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-
-from fuelvk.base.dtypes import INDICES, DType
-from fuelvk.base.errors import DTypeError, IndexOutOfRangeError, ParameterError, ShapeError
-from fuelvk.base.shapes import Shape, normalize_axis
+from fuelvk.base.dtypes import DType
+from fuelvk.base.errors import DTypeError, ParameterError, ShapeError
+from fuelvk.base.shapes import Shape, normalize_axes, normalize_axis
 from fuelvk.graph import rules
 from fuelvk.graph.ir import Builder, Value
+from fuelvk.graph.primitives._moving import Gradients, Outputs, Rng, moving
 from fuelvk.graph.samples import label, normal, ones, specials
-from fuelvk.graph.types import (
-    Arg,
-    DTypes,
-    ErrorSample,
-    Family,
-    Param,
-    Params,
-    PrimitiveEntry,
-    PrimitiveId,
-    Sample,
-    Shapes,
-    Values,
-)
+from fuelvk.graph.types import Arg, ErrorSample, Param, Params, Sample, Shapes, Values
 
-ALL = tuple(DType)
-Gradients = tuple[Value | None, ...]
-Outputs = tuple[Value, ...]
-Rng = np.random.Generator
+# --- copy -------------------------------------------------------------------------------------------------------
 
 
 def _copy_backward(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
@@ -43,79 +27,110 @@ def _copy_samples(dtypes: tuple[DType, ...], rng: Rng) -> Iterable[Sample]:
     yield Sample((specials(dtype),), {}, "specials")
 
 
-# --- index_select -----------------------------------------------------------------------------------------------
+# --- flip -------------------------------------------------------------------------------------------------------
 
 
-def _select_shape(shapes: Shapes, params: Params) -> tuple[Shape, ...]:
-    x, indices = rules.given(shapes[0]), rules.given(shapes[1])
-    rules.need_rank("index_select", "x", x, 1)
-    rules.need_rank("index_select", "indices", indices, 1, 1)
-    axis = normalize_axis(params["axis"], len(x), "index_select")
-    return ((*x[:axis], indices[0], *x[axis + 1 :]),)
+def _flip_shape(shapes: Shapes, params: Params) -> tuple[Shape, ...]:
+    x = rules.given(shapes[0])
+    normalize_axes(params["axes"], len(x), "flip")
+    return (x,)
 
 
-def _select_dtype(dtypes: DTypes, params: Params) -> tuple[DType, ...]:
-    rules.need_dtype("index_select", "indices", dtypes[1], INDICES)
-    assert dtypes[0] is not None
-    return (dtypes[0],)
+def _flip_backward(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
+    return (g.flip(grads[0], axes=params["axes"]),)
 
 
-def _select_backward(
-    g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params
-) -> Gradients:
-    """Adds each gradient row to the row it came from: a product with the one-hot matrix of the indices.
-
-    Duplicates are added in the product's order. An infinite or NaN gradient spreads along its column.
-    """
-    (x, indices), (dy,) = inputs, grads
-    assert x is not None
-    assert indices is not None
-    assert dy is not None
-    axis = normalize_axis(params["axis"], x.ndim)
-    extent, count = x.shape[axis], indices.shape[0]
-    index_type = DType.I32 if indices.dtype is DType.U32 else indices.dtype
-    places = g.constant(np.arange(extent, dtype=index_type.numpy).reshape(-1, 1))
-    hit = g.equal(places, g.reshape(rules.narrow(g, indices, index_type), shape=(1, count)))
-    one_hot = g.where(hit, g.constant(1.0, x.dtype), g.constant(0.0, x.dtype))
-    order = (axis, *(i for i in range(x.ndim) if i != axis))
-    back = tuple(order.index(i) for i in range(x.ndim))
-    front = g.transpose(dy, axes=order)
-    rest = front.shape[1:]
-    flat = g.reshape(front, shape=(count, int(np.prod(rest, dtype=np.int64))))
-    return g.transpose(g.reshape(g.matmul(one_hot, flat), shape=(extent, *rest)), axes=back), None
-
-
-def _select_samples(dtypes: tuple[DType, ...], rng: Rng) -> Iterable[Sample]:
-    dtype, index = dtypes[0], dtypes[1]
-    cases: tuple[tuple[tuple[int, ...], int, int], ...] = (
-        ((1,), 0, 1),
-        ((7,), -1, 12),
-        ((5, 3), 0, 0),
-        ((5, 0), 0, 4),
-        ((31, 65), 0, 17),
-        ((3, 5, 7), 1, 9),
-        ((2, 3, 11), -1, 33),
-        ((9, 1025), 0, 3),
+def _flip_samples(dtypes: tuple[DType, ...], rng: Rng) -> Iterable[Sample]:
+    cases: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
+        ((), ()),
+        ((0,), (0,)),
+        ((1,), (0,)),
+        ((7,), (-1,)),
+        ((3, 4), (0,)),
+        ((3, 4), (1,)),
+        ((3, 4), ()),
+        ((2, 3, 5), (0, 2)),
+        ((2, 3, 4), (-1, 0, 1)),
+        ((65, 31), (1,)),
+        ((1025,), (0,)),
+        ((2, 1, 3, 1, 2, 2), (5, 2)),
     )
-    for shape, axis, count in cases:
-        picks = rng.integers(0, shape[axis], count).astype(index.numpy)
+    for shape, axes in cases:
         yield Sample(
-            (normal(rng, shape, dtype), picks), {"axis": axis}, f"{label(shape)}-axis{axis}-pick{count}"
+            (normal(rng, shape, dtypes[0]),), {"axes": axes}, "-axis".join((label(shape), *map(str, axes)))
         )
-    ends = np.array([6, 0, 6, 6, 0], dtype=index.numpy)
-    yield Sample((normal(rng, (7, 2), dtype), ends), {"axis": 0}, "ends_and_duplicates")
+    yield Sample((specials(dtypes[0]),), {"axes": 0}, "specials")
 
 
-def _select_errors() -> Iterable[ErrorSample]:
-    x, good = ones((3, 4)), np.array([0, 1])
-    yield ErrorSample((x, good), {}, ParameterError, "index_select needs parameter axis", "no_axis")
-    yield ErrorSample((x, good), {"axis": 2}, ParameterError, "index_select.*axis out of range", "axis_range")
-    yield ErrorSample((x, np.array([[0]])), {"axis": 0}, ShapeError, "indices.*rank", "indices_rank")
-    yield ErrorSample((x, ones((2,))), {"axis": 0}, DTypeError, "indices is f32", "float_indices")
-    yield ErrorSample((x[0, 0], good), {"axis": 0}, ShapeError, "index_select.*rank", "scalar_x")
-    for bad in (-1, 3, 2**31 - 1):
-        indices = np.array([0, bad])
-        yield ErrorSample((x, indices), {"axis": 0}, IndexOutOfRangeError, "index_select.*3", f"index_{bad}")
+def _flip_errors() -> Iterable[ErrorSample]:
+    x = ones((2, 3))
+    yield ErrorSample((x,), {}, ParameterError, "flip needs parameter axes", "no_axes")
+    yield ErrorSample((x,), {"axes": 2}, ParameterError, "flip.*axis out of range", "axis_range")
+    yield ErrorSample((x,), {"axes": (0, -2)}, ParameterError, "flip.*repeated", "repeated")
+
+
+# --- roll -------------------------------------------------------------------------------------------------------
+
+
+def resolve_roll(shape: Shape, params: Params) -> dict[int, int]:
+    """Returns how far each rolled axis moves, from 0 to its extent - 1; raises ParameterError."""
+    shifts, axes = params["shifts"], params["axes"]
+    chosen = [normalize_axis(a, len(shape), "roll") for a in axes]
+    normalize_axes(axes, len(shape), "roll")
+    if len(shifts) not in (1, len(chosen)):
+        raise ParameterError(
+            "roll: shifts and axes differ in number",
+            asked=f"{len(shifts)} shifts of {len(chosen)} axes",
+            allowed="one shift for each axis, or one for all",
+        )
+    each = shifts * len(chosen) if len(shifts) == 1 else shifts
+    return {a: s % shape[a] if shape[a] else 0 for a, s in zip(chosen, each, strict=True)}
+
+
+def _roll_shape(shapes: Shapes, params: Params) -> tuple[Shape, ...]:
+    x = rules.given(shapes[0])
+    resolve_roll(x, params)
+    return (x,)
+
+
+def _roll_backward(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
+    return (g.roll(grads[0], shifts=tuple(-s for s in params["shifts"]), axes=params["axes"]),)
+
+
+def _roll_samples(dtypes: tuple[DType, ...], rng: Rng) -> Iterable[Sample]:
+    cases: tuple[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]], ...] = (
+        ((), (3,), ()),
+        ((0,), (3,), (0,)),
+        ((1,), (-2,), (0,)),
+        ((7,), (2,), (-1,)),
+        ((7,), (-16,), (0,)),
+        ((7,), (2**40 + 3,), (0,)),
+        ((3, 4), (1,), (0, 1)),
+        ((3, 4), (0, 4), (0, 1)),
+        ((2, 3, 5), (1, -2), (0, 2)),
+        ((2, 0, 3), (1,), (2,)),
+        ((65, 31), (17,), (1,)),
+        ((33, 3), (5,), (0,)),
+        ((1025,), (513,), (0,)),
+        ((2, 1, 3, 2, 2, 2, 3, 2), (1, 1, -1, 1), (7, 0, 6, 3)),
+    )
+    for shape, shifts, axes in cases:
+        name = f"{label(shape)}-by{'_'.join(map(str, shifts))}-axis{'_'.join(map(str, axes))}"
+        yield Sample((normal(rng, shape, dtypes[0]),), {"shifts": shifts, "axes": axes}, name)
+    yield Sample((specials(dtypes[0]),), {"shifts": 3, "axes": 0}, "specials")
+
+
+def _roll_errors() -> Iterable[ErrorSample]:
+    x = ones((2, 3))
+    yield ErrorSample((x,), {"axes": 0}, ParameterError, "roll needs parameter shifts", "no_shifts")
+    yield ErrorSample((x,), {"shifts": 1}, ParameterError, "roll needs parameter axes", "no_axes")
+    yield ErrorSample((x,), {"shifts": 1, "axes": 2}, ParameterError, "roll.*axis out of range", "axis_range")
+    repeated = {"shifts": 1, "axes": (0, -2)}
+    yield ErrorSample((x,), repeated, ParameterError, "roll: an axis is repeated", "repeated")
+    unequal = {"shifts": (1, 2), "axes": 0}
+    yield ErrorSample((x,), unequal, ParameterError, "roll.*2 shifts of 1 axes", "unequal")
+    fraction = {"shifts": 0.5, "axes": 0}
+    yield ErrorSample((x,), fraction, ParameterError, "shifts has the wrong type", "fraction")
 
 
 # --- concat -----------------------------------------------------------------------------------------------------
@@ -187,41 +202,45 @@ def _concat_errors() -> Iterable[ErrorSample]:
 
 
 OPS = (
-    PrimitiveEntry(
-        id=PrimitiveId("copy"),
-        family=Family.MOVEMENT,
-        args=(Arg("x"),),
-        shape_rule=rules.like_first,
-        dtype_rule=rules.uniform("copy", ("x",), ALL),
-        dtypes=rules.rows(ALL, 1),
-        backward=_copy_backward,
-        sample_inputs=_copy_samples,
-        doc="The same elements in a contiguous buffer of their own.",
+    moving(
+        "copy",
+        ("x",),
+        (),
+        rules.like_first,
+        _copy_backward,
+        _copy_samples,
+        None,
+        "The same elements in a contiguous buffer of their own.",
     ),
-    PrimitiveEntry(
-        id=PrimitiveId("index_select"),
-        family=Family.MOVEMENT,
-        args=(Arg("x"), Arg("indices")),
-        params=(Param("axis", "int"),),
-        shape_rule=_select_shape,
-        dtype_rule=_select_dtype,
-        dtypes=tuple((d, i, d) for d in ALL for i in INDICES),
-        backward=_select_backward,
-        sample_inputs=_select_samples,
-        error_inputs=_select_errors,
-        doc="The entries of x at the given indices of one axis; an index outside [0, n) is refused.",
+    moving(
+        "flip",
+        ("x",),
+        (Param("axes", "ints"),),
+        _flip_shape,
+        _flip_backward,
+        _flip_samples,
+        _flip_errors,
+        "x with the order of its elements reversed along the axes.",
     ),
-    PrimitiveEntry(
-        id=PrimitiveId("concat"),
-        family=Family.MOVEMENT,
-        args=(Arg("xs", variadic=True),),
-        params=(Param("axis", "int"),),
-        shape_rule=_concat_shape,
-        dtype_rule=rules.uniform("concat", ("xs",), ALL),
-        dtypes=rules.rows(ALL, 1),
-        backward=_concat_backward,
-        sample_inputs=_concat_samples,
-        error_inputs=_concat_errors,
-        doc="The inputs one after another along an axis.",
+    moving(
+        "roll",
+        ("x",),
+        (Param("shifts", "ints"), Param("axes", "ints")),
+        _roll_shape,
+        _roll_backward,
+        _roll_samples,
+        _roll_errors,
+        "x with its elements moved towards higher indices by a shift along each axis, those beyond the end to the "
+        "start, as numpy.roll; one shift may stand for all axes.",
+    ),
+    moving(
+        "concat",
+        (Arg("xs", variadic=True),),
+        (Param("axis", "int"),),
+        _concat_shape,
+        _concat_backward,
+        _concat_samples,
+        _concat_errors,
+        "The inputs one after another along an axis.",
     ),
 )

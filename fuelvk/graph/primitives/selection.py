@@ -1,4 +1,4 @@
-"""Movement that keeps, fills, reverses or picks elements: triu, tril, flip, masked_fill, gather."""
+"""Movement that keeps, fills or picks elements: triu, tril, masked_fill, index_select, gather."""
 
 from __future__ import annotations
 
@@ -7,32 +7,35 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from fuelvk.base.dtypes import INDICES, DType
+from fuelvk.base.dtypes import DType
 from fuelvk.base.errors import DTypeError, IndexOutOfRangeError, ParameterError, ShapeError
-from fuelvk.base.shapes import Shape, broadcast_shapes, normalize_axes, normalize_axis
+from fuelvk.base.shapes import Shape, broadcast_shapes, normalize_axis
 from fuelvk.graph import rules
 from fuelvk.graph.ir import Builder, Value
-from fuelvk.graph.samples import SampleInputs, label, normal, ones, specials
+from fuelvk.graph.primitives._moving import (
+    ALL,
+    INDEXED,
+    Gradients,
+    Outputs,
+    Rng,
+    index_errors,
+    indexed_dtype,
+    indices_inside,
+    moving,
+    need_held,
+)
+from fuelvk.graph.samples import label, normal, ones, specials
 from fuelvk.graph.types import (
-    Arg,
     Backward,
     DTypes,
     ErrorSample,
-    Family,
     Param,
     Params,
     PrimitiveEntry,
-    PrimitiveId,
     Sample,
     Shapes,
     Values,
 )
-
-ALL = tuple(DType)
-Gradients = tuple[Value | None, ...]
-Outputs = tuple[Value, ...]
-Rng = np.random.Generator
-
 
 # --- triu, tril -------------------------------------------------------------------------------------------------
 
@@ -84,61 +87,16 @@ def _triangle_errors(op: str) -> Callable[[], Iterable[ErrorSample]]:
 
 
 def _triangle(op: str, side: str) -> PrimitiveEntry:
-    return PrimitiveEntry(
-        id=PrimitiveId(op),
-        family=Family.MOVEMENT,
-        args=(Arg("x"),),
-        params=(Param("k", "int", default=0),),
-        shape_rule=_triangle_shape(op),
-        dtype_rule=rules.uniform(op, ("x",), ALL),
-        dtypes=rules.rows(ALL, 1),
-        backward=_triangle_backward(op),
-        sample_inputs=_triangle_samples,
-        error_inputs=_triangle_errors(op),
-        doc=f"x with zeros {side} diagonal k of its last two axes; k counts to the right.",
+    return moving(
+        op,
+        ("x",),
+        (Param("k", "int", default=0),),
+        _triangle_shape(op),
+        _triangle_backward(op),
+        _triangle_samples,
+        _triangle_errors(op),
+        f"x with zeros {side} diagonal k of its last two axes; k counts to the right.",
     )
-
-
-# --- flip -------------------------------------------------------------------------------------------------------
-
-
-def _flip_shape(shapes: Shapes, params: Params) -> tuple[Shape, ...]:
-    x = rules.given(shapes[0])
-    normalize_axes(params["axes"], len(x), "flip")
-    return (x,)
-
-
-def _flip_backward(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
-    return (g.flip(grads[0], axes=params["axes"]),)
-
-
-def _flip_samples(dtypes: tuple[DType, ...], rng: Rng) -> Iterable[Sample]:
-    cases: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
-        ((), ()),
-        ((0,), (0,)),
-        ((1,), (0,)),
-        ((7,), (-1,)),
-        ((3, 4), (0,)),
-        ((3, 4), (1,)),
-        ((3, 4), ()),
-        ((2, 3, 5), (0, 2)),
-        ((2, 3, 4), (-1, 0, 1)),
-        ((65, 31), (1,)),
-        ((1025,), (0,)),
-        ((2, 1, 3, 1, 2, 2), (5, 2)),
-    )
-    for shape, axes in cases:
-        yield Sample(
-            (normal(rng, shape, dtypes[0]),), {"axes": axes}, "-axis".join((label(shape), *map(str, axes)))
-        )
-    yield Sample((specials(dtypes[0]),), {"axes": 0}, "specials")
-
-
-def _flip_errors() -> Iterable[ErrorSample]:
-    x = ones((2, 3))
-    yield ErrorSample((x,), {}, ParameterError, "flip needs parameter axes", "no_axes")
-    yield ErrorSample((x,), {"axes": 2}, ParameterError, "flip.*axis out of range", "axis_range")
-    yield ErrorSample((x,), {"axes": (0, -2)}, ParameterError, "flip.*repeated", "repeated")
 
 
 # --- masked_fill ------------------------------------------------------------------------------------------------
@@ -166,21 +124,7 @@ def _fill_dtype(dtypes: DTypes, params: Params) -> tuple[DType, ...]:
 
 
 def _fill_check(shapes: Shapes, dtypes: DTypes, params: Params) -> None:
-    """Floats round any value; other types take what they hold."""
-    dtype, value = dtypes[0], params["value"]
-    assert dtype is not None
-    if dtype.is_float:
-        return
-    low, high = 0, 1
-    if dtype is not DType.BOOL:
-        info = np.iinfo(dtype.numpy)
-        low, high = int(info.min), int(info.max)
-    if not (math.isfinite(value) and value == int(value) and low <= value <= high):
-        raise ParameterError(
-            f"masked_fill: {dtype.key} does not hold this value",
-            seen=value,
-            allowed=f"an integer from {low} to {high}",
-        )
+    need_held("masked_fill", dtypes[0], params["value"])
 
 
 def _fill_backward(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
@@ -224,6 +168,72 @@ def _fill_errors() -> Iterable[ErrorSample]:
         yield ErrorSample((bytes_, mask), {"value": bad}, ParameterError, "u8 does not hold", f"u8_{bad}")
 
 
+# --- index_select -----------------------------------------------------------------------------------------------
+
+
+def _select_shape(shapes: Shapes, params: Params) -> tuple[Shape, ...]:
+    x, indices = rules.given(shapes[0]), rules.given(shapes[1])
+    rules.need_rank("index_select", "x", x, 1)
+    rules.need_rank("index_select", "indices", indices, 1, 1)
+    axis = normalize_axis(params["axis"], len(x), "index_select")
+    return ((*x[:axis], indices[0], *x[axis + 1 :]),)
+
+
+def _select_backward(
+    g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params
+) -> Gradients:
+    """Adds each gradient row to the row it came from: a product with the one-hot matrix of the indices.
+
+    Duplicates are added in the product's order. An infinite or NaN gradient spreads along its column.
+    """
+    (x, indices), (dy,) = inputs, grads
+    assert x is not None
+    assert indices is not None
+    assert dy is not None
+    axis = normalize_axis(params["axis"], x.ndim)
+    extent, count = x.shape[axis], indices.shape[0]
+    index_type = DType.I32 if indices.dtype is DType.U32 else indices.dtype
+    places = g.constant(np.arange(extent, dtype=index_type.numpy).reshape(-1, 1))
+    hit = g.equal(places, g.reshape(rules.narrow(g, indices, index_type), shape=(1, count)))
+    one_hot = g.where(hit, g.constant(1.0, x.dtype), g.constant(0.0, x.dtype))
+    order = (axis, *(i for i in range(x.ndim) if i != axis))
+    back = tuple(order.index(i) for i in range(x.ndim))
+    front = g.transpose(dy, axes=order)
+    rest = front.shape[1:]
+    flat = g.reshape(front, shape=(count, int(np.prod(rest, dtype=np.int64))))
+    return g.transpose(g.reshape(g.matmul(one_hot, flat), shape=(extent, *rest)), axes=back), None
+
+
+def _select_samples(dtypes: tuple[DType, ...], rng: Rng) -> Iterable[Sample]:
+    dtype, index = dtypes[0], dtypes[1]
+    cases: tuple[tuple[tuple[int, ...], int, int], ...] = (
+        ((1,), 0, 1),
+        ((7,), -1, 12),
+        ((5, 3), 0, 0),
+        ((5, 0), 0, 4),
+        ((31, 65), 0, 17),
+        ((3, 5, 7), 1, 9),
+        ((2, 3, 11), -1, 33),
+        ((9, 1025), 0, 3),
+    )
+    for shape, axis, count in cases:
+        picks = rng.integers(0, shape[axis], count).astype(index.numpy)
+        yield Sample(
+            (normal(rng, shape, dtype), picks), {"axis": axis}, f"{label(shape)}-axis{axis}-pick{count}"
+        )
+    ends = np.array([6, 0, 6, 6, 0], dtype=index.numpy)
+    yield Sample((normal(rng, (7, 2), dtype), ends), {"axis": 0}, "ends_and_duplicates")
+
+
+def _select_errors() -> Iterable[ErrorSample]:
+    yield from index_errors("index_select", np.array([0, 1]))
+    x, good = ones((3, 4)), np.array([0, 1])
+    yield ErrorSample((x, np.array([[0]])), {"axis": 0}, ShapeError, "indices.*rank", "indices_rank")
+    yield ErrorSample((x[0, 0], good), {"axis": 0}, ShapeError, "index_select.*rank", "scalar_x")
+    empty = (ones((0, 4)), good)
+    yield ErrorSample(empty, {"axis": 0}, IndexOutOfRangeError, "the axis is empty", "empty_axis")
+
+
 # --- gather -----------------------------------------------------------------------------------------------------
 
 
@@ -241,12 +251,6 @@ def _gather_shape(shapes: Shapes, params: Params) -> tuple[Shape, ...]:
             allowed=f"equal extents or 1 on every axis but {axis}",
         ) from None
     return ((*rest[:axis], indices[axis], *rest[axis + 1 :]),)
-
-
-def _gather_dtype(dtypes: DTypes, params: Params) -> tuple[DType, ...]:
-    rules.need_dtype("gather", "indices", dtypes[1], INDICES)
-    assert dtypes[0] is not None
-    return (dtypes[0],)
 
 
 def _gather_backward(
@@ -303,79 +307,53 @@ def _gather_samples(dtypes: tuple[DType, ...], rng: Rng) -> Iterable[Sample]:
 
 def _gather_errors() -> Iterable[ErrorSample]:
     x, good = ones((3, 4)), np.zeros((2, 4), np.int64)
-    yield ErrorSample((x, good), {}, ParameterError, "gather needs parameter axis", "no_axis")
-    yield ErrorSample((x, good), {"axis": 2}, ParameterError, "gather.*axis out of range", "axis_range")
+    yield from index_errors("gather", good)
     yield ErrorSample((x, good[0]), {"axis": 0}, ShapeError, "gather: indices has the wrong rank", "rank")
     yield ErrorSample((x, good[:, :3]), {"axis": 0}, ShapeError, "gather.*do not broadcast", "shapes")
-    yield ErrorSample((x, ones((2, 4))), {"axis": 0}, DTypeError, "indices is f32", "float_indices")
-    for bad in (-1, 3, 2**31 - 1):
-        indices = np.array([[0, bad, 0, 0]])
-        yield ErrorSample((x, indices), {"axis": 0}, IndexOutOfRangeError, "gather", f"index_{bad}")
-
-
-def _entry(
-    name: str,
-    args: tuple[Arg, ...],
-    param: Param,
-    samples: SampleInputs,
-    errors: Callable[[], Iterable[ErrorSample]],
-    **more: object,
-) -> PrimitiveEntry:
-    return PrimitiveEntry(
-        id=PrimitiveId(name),
-        family=Family.MOVEMENT,
-        args=args,
-        params=(param,),
-        sample_inputs=samples,
-        error_inputs=errors,
-        **more,  # type: ignore[arg-type]
-    )
 
 
 OPS = (
     _triangle("triu", "below"),
     _triangle("tril", "above"),
-    _entry(
-        "flip",
-        (Arg("x"),),
-        Param("axes", "ints"),
-        _flip_samples,
-        _flip_errors,
-        shape_rule=_flip_shape,
-        dtype_rule=rules.uniform("flip", ("x",), ALL),
-        dtypes=rules.rows(ALL, 1),
-        backward=_flip_backward,
-        doc="x with the order of its elements reversed along the axes.",
-    ),
-    _entry(
+    moving(
         "masked_fill",
-        (Arg("x"), Arg("mask")),
-        Param("value", "number"),
+        ("x", "mask"),
+        (Param("value", "number"),),
+        _fill_shape,
+        _fill_backward,
         _fill_samples,
         _fill_errors,
-        shape_rule=_fill_shape,
+        "x, but value where the mask holds, which broadcasts to x. Floats take the nearest number, F8E4M3 "
+        "saturated; the others refuse what they do not hold.",
         dtype_rule=_fill_dtype,
         dtypes=tuple((d, DType.BOOL, d) for d in ALL),
         check=_fill_check,
-        backward=_fill_backward,
-        doc=(
-            "x, but value where the mask holds, which broadcasts to x. Floats take the nearest number, F8E4M3 "
-            "saturated; the others refuse what they do not hold."
-        ),
     ),
-    _entry(
+    moving(
+        "index_select",
+        ("x", "indices"),
+        (Param("axis", "int"),),
+        _select_shape,
+        _select_backward,
+        _select_samples,
+        _select_errors,
+        "The entries of x at the given indices of one axis; an index outside [0, n) is refused.",
+        dtype_rule=indexed_dtype("index_select"),
+        dtypes=INDEXED,
+        value_check=indices_inside("index_select"),
+    ),
+    moving(
         "gather",
-        (Arg("x"), Arg("indices")),
-        Param("axis", "int"),
+        ("x", "indices"),
+        (Param("axis", "int"),),
+        _gather_shape,
+        _gather_backward,
         _gather_samples,
         _gather_errors,
-        shape_rule=_gather_shape,
-        dtype_rule=_gather_dtype,
-        dtypes=tuple((d, i, d) for d in ALL for i in INDICES),
-        backward=_gather_backward,
-        doc=(
-            "The elements of x at the given indices of one axis, as numpy.take_along_axis; an index outside [0, n) "
-            "is refused."
-        ),
+        "The elements of x at the given indices of one axis, as numpy.take_along_axis; an index outside [0, n) "
+        "is refused.",
+        dtype_rule=indexed_dtype("gather"),
+        dtypes=INDEXED,
+        value_check=indices_inside("gather"),
     ),
 )

@@ -11,6 +11,7 @@ import numpy as np
 from cpu_reference import c as ckernels
 from fuelvk.base.dtypes import INDICES, DType
 from fuelvk.base.shapes import Layout, Shape, collapse, elements, normalize_axis
+from fuelvk.graph.primitives._moving import refuse_outside
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv
 from fuelvk.kernels.ops._elements import copy_shaders, gathered, grid, padded, wide_or_small
 from fuelvk.kernels.ops._movement import movement
@@ -37,6 +38,7 @@ def _on_cpu(function: str) -> Callable[..., None]:
             return
         axis = normalize_axis(params["axis"], x.ndim)
         extent, count = x.shape[axis], y.shape[axis]
+        refuse_outside("gather", indices, extent, axis)
         source = np.ascontiguousarray(np.broadcast_to(x, _source_shape(y.shape, axis, extent)))
         picks = np.ascontiguousarray(np.broadcast_to(indices, y.shape).astype(np.int64, copy=False))
         outer, inner = elements(y.shape[:axis]), elements(y.shape[axis + 1 :])

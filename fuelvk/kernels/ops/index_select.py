@@ -11,6 +11,7 @@ import numpy as np
 from cpu_reference import c as ckernels
 from fuelvk.base.dtypes import INDICES, DType
 from fuelvk.base.shapes import elements, normalize_axis
+from fuelvk.graph.primitives._moving import refuse_outside
 from fuelvk.graph.types import PrimitiveId
 from fuelvk.kernels._cpu import c_kernel, numpy_reference
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv, vulkan
@@ -35,6 +36,7 @@ def _on_cpu(inputs: Any, outputs: Any, layouts: Any, params: Mapping[str, Any], 
     axis = normalize_axis(params["axis"], x.ndim)
     inner_bytes = elements(x.shape[axis + 1 :]) * x.itemsize
     outer = elements(x.shape[:axis])
+    refuse_outside("index_select", indices, x.shape[axis], axis)
     wide = indices.astype(np.int64, copy=False)
     ckernels.call("index_select", x, wide, y, outer, x.shape[axis], wide.size, inner_bytes)
 
