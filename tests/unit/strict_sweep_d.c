@@ -15,13 +15,29 @@ typedef __float128 quad;
 typedef struct { const char *name; double (*f)(double); quad (*truth)(quad); double low, high, points[4]; } row;
 
 #define WRAP(name) static double f_##name(double x) { return st_##name##_d(x); }
+WRAP(sin) WRAP(cos) WRAP(sigmoid) WRAP(silu) WRAP(softplus) WRAP(gelu)
 WRAP(exp) WRAP(exp2) WRAP(expm1) WRAP(log) WRAP(log2) WRAP(log1p)
+static quad t_sigmoid(quad x) { return 1 / (1 + expq(-x)); }
+static quad t_silu(quad x) { return x / (1 + expq(-x)); }
+static quad t_softplus(quad x) { return (x > 0 ? x : 0) + log1pq(expq(-fabsq(x))); }
+static quad t_gelu(quad x)
+{
+  const quad y = 2 * sqrtq(2 / M_PIq) * (x + 44715 * x * x * x / 1000000);
+  return x == 0 ? x : x < -1000 ? -0.0q : x / (1 + expq(-y));
+}
+
 static const row ROWS[] = {
   {"exp", f_exp, expq, -746, 710, {0, -745.13321910194122, 709.782712893384, -708.3964185322641}},
   {"exp2", f_exp2, exp2q, -1076, 1025, {0, 0.5, 1024, -1022}},
   {"expm1", f_expm1, expm1q, -40, 710, {0, 0.34657359027997264, -0.34657359027997264, 709.782712893384}},
   {"log", f_log, logq, 0, 4, {1, 0.70710678118654757, 1.4142135623730951, 2}},
   {"log2", f_log2, log2q, 0, 4, {1, 0.70710678118654757, 1.4142135623730951, 2}},
+  {"sin", f_sin, sinq, -1e6, 1e6, {0, 3.1415926535897931, 1048576, 0.78539816339744828}},
+  {"cos", f_cos, cosq, -1e6, 1e6, {0, 1.5707963267948966, 1048576, 0.78539816339744828}},
+  {"sigmoid", f_sigmoid, t_sigmoid, -750, 40, {0, -708.3964185322641, 36.7, -745.13321910194122}},
+  {"silu", f_silu, t_silu, -760, 40, {0, -708.3964185322641, 36.7, -751.7}},
+  {"softplus", f_softplus, t_softplus, -750, 40, {0, -0.8814, 0.8814, -708.3964185322641}},
+  {"gelu", f_gelu, t_gelu, -22, 9, {0, -1, -21.4, 5.5}},
   {"log1p", f_log1p, log1pq, -1, 4, {0, -1, 0.41421356237309515, -0.29289321881345248}},
 };
 

@@ -5,4 +5,6 @@
 #include "strict.h"
 #include "exp_more_d.h"
 #include "log_d.h"
+#include "sincos_d.h"
+#include "sigmoid_d.h"
 #endif

@@ -42,6 +42,13 @@ def sine_rows() -> dict[str, list[int]]:
     return rows
 
 
+def two_over_pi_words(count: int) -> list[int]:
+    """The first count 32-bit words of 2/pi behind the binary point."""
+    with mp.workprec(32 * count + 64):
+        number = int(mp.floor(2 / mp.pi * mpf(2) ** (32 * count)))
+    return [number >> (32 * (count - 1 - i)) & 0xFFFFFFFF for i in range(count)]
+
+
 def build() -> Header:
     """The header tables_constants.h: offsets ST_T_* and the list ST_TABLE_WORDS."""
     header = Header("ST_TABLES_CONSTANTS_H", "gen_tables.py")
@@ -51,6 +58,7 @@ def build() -> Header:
     parts |= {f"LOG2_{key}": row for key, row in twos.items() if key != "C"}
     parts |= {f"SIN_{key}": row for key, row in sine_rows().items()}
     parts["2PI"] = [0, 0, *[two_over_pi >> (32 * (7 - i)) & 0xFFFFFFFF for i in range(8)], 0]
+    parts["2PID"] = [0, 0, *two_over_pi_words(37)]
     words: list[int] = []
     for name, row in parts.items():
         header.lines.append(f"#define ST_T_{name} {len(words)}u")
