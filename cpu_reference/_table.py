@@ -102,6 +102,14 @@ def _attention_work(a: Mapping[str, Any]) -> int:
     return int(2 * a["batch"] * a["q_heads"] * a["sq"] * a["sk"] * a["d"])
 
 
+def _kv_heads(a: Mapping[str, Any]) -> int:
+    return int(a["batch"] * a["kv_heads"])
+
+
+def _paged_work(a: Mapping[str, Any]) -> int:
+    return int(2 * a["batch"] * a["q_heads"] * a["sq"] * a["table_width"] * a["block_size"] * a["d"])
+
+
 def _gather_work(a: Mapping[str, Any]) -> int:
     return int(a["outer"] * a["count"] * a["inner_bytes"]) // 16
 
@@ -151,6 +159,16 @@ _FAMILIES = (
             "int64_t batch, int64_t q_heads, int64_t kv_heads, int64_t sq, int64_t sk, int64_t d, double scale, "
             "double softcap, int64_t k_len, int32_t causal, int32_t has_offset, int64_t causal_offset, "
             "int64_t window_left, int64_t window_right", _attention_units, _attention_work),
+    _Family("attention.c", ("flash_attn_backward",), FLOATS,
+            "const T *q, const T *k, const T *v, const T *dy, const float *alibi_slopes, const uint32_t *k_lens, "
+            "T *dq, T *dk, T *dv, int64_t batch, int64_t q_heads, int64_t kv_heads, int64_t sq, int64_t sk, int64_t d, "
+            "double scale, double softcap, int64_t k_len, int32_t causal, int32_t has_offset, int64_t causal_offset, "
+            "int64_t window_left, int64_t window_right", _kv_heads, _attention_work),
+    _Family("attention.c", ("paged_attn",), FLOATS,
+            "const T *q, const T *k_cache, const T *v_cache, const uint32_t *block_table, "
+            "const uint32_t *context_lens, const float *alibi_slopes, T *y, int64_t batch, int64_t q_heads, "
+            "int64_t kv_heads, int64_t sq, int64_t d, int64_t blocks, int64_t block_size, int64_t table_width, "
+            "double scale, double softcap", _kv_heads, _paged_work),
     _Family("pointwise.c", ("neg", "abs", "sqr", "sqrt", "relu", "exp", "tanh", "gelu_erf"), FLOATS, _UNARY, _elements,
             _elements),
     _Family("pointwise.c", ("rsqrt", "recip", "sign", "step", "erf"), FLOATS, _UNARY, _elements, _elements),

@@ -14,6 +14,9 @@ outputs are allocated by the caller. Names and arguments, T in f32 f64 f16 bf16 
     flash_attn_T           q, k, v, alibi_slopes? f32, k_lens? u32, y, batch, q_heads, kv_heads, sq, sk, d, scale,
                            softcap (0 off), k_len (read where k_lens is None), causal (0 1), has_offset (0 1),
                            causal_offset (read where has_offset; else k_len - sq), window_left, window_right (-1 off)
+    flash_attn_backward_T  q, k, v, dy, alibi_slopes?, k_lens?, dq?, dk?, dv?, then as flash_attn
+    paged_attn_T           q, k_cache, v_cache, block_table u32, context_lens u32, alibi_slopes? f32, y, batch, q_heads,
+                           kv_heads, sq, d, blocks, block_size, table_width, scale, softcap (0 off)
     neg abs sqr sqrt relu exp tanh gelu_erf _T          x, y, n            (neg abs also i64 i32 i16 i8 u32 u8)
     rsqrt recip sign step erf _T                        x, y, n            (sign also the integers)
     affine_T clamp_T powi_T                             x, y, n, then mul, add; low, high (inf: none); exponent

@@ -1,4 +1,4 @@
-/* Attention, forward. */
+/* Attention: forward, its gradients, and forward over a paged cache. */
 #include "common.h"
 
 /* Keys in a block and blocks in a piece are part of the meaning of the bits (ops.md section 9); the query rows that
@@ -18,5 +18,11 @@ static inline void fv_kept_keys(int64_t at, int64_t k_len, int causal, int64_t w
 }
 
 #define BODY "attention.inc"
+#include "for_floats.inc"
+#undef BODY
+#define BODY "attention_backward.inc"
+#include "for_floats.inc"
+#undef BODY
+#define BODY "attention_paged.inc"
 #include "for_floats.inc"
 #undef BODY

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fuelvk.base.errors import DTypeError, ShapeError, UnsupportedError
 from fuelvk.graph.ir import Builder, Node, Value, leaf, rewrite, topological
-from fuelvk.graph.types import DECOMPOSE, NOT_DIFFERENTIABLE, FusedOpEntry, Values
+from fuelvk.graph.types import DECOMPOSE, NOT_DIFFERENTIABLE, Decompose, FusedOpEntry, Params, Values
 
 
 def gradients(
@@ -69,20 +69,22 @@ def _backward(node: Node, results: tuple[Value, ...], seeds: Values, builder: Bu
             f"{node.op.name} has no gradient", hint="detach its input, or leave it out of wrt"
         )
     if rule is DECOMPOSE:
-        return _by_decomposition(node, seeds, builder)
+        assert isinstance(node.op, FusedOpEntry)
+        return by_decomposition(node.op.decompose, node.inputs, node.params, seeds, builder)
     assert callable(rule)
     return rule(builder, node.inputs, results, seeds, node.params)
 
 
-def _by_decomposition(node: Node, seeds: Values, builder: Builder) -> Values:
-    """Differentiates the decomposition over stand-ins of the inputs, which may depend on one another."""
-    assert isinstance(node.op, FusedOpEntry)
-    stand_ins = tuple(None if v is None else leaf(None, v.shape, v.dtype) for v in node.inputs)
-    parts = node.op.decompose(builder, stand_ins, node.params)
+def by_decomposition(
+    decompose: Decompose, inputs: Values, params: Params, seeds: Values, builder: Builder
+) -> Values:
+    """Differentiates a decomposition over stand-ins of the inputs, which may depend on one another."""
+    stand_ins = tuple(None if v is None else leaf(None, v.shape, v.dtype) for v in inputs)
+    parts = decompose(builder, stand_ins, params)
     present = [v for v in stand_ins if v is not None]
     found = gradients(parts, seeds, present, builder)
     actual = {
-        id(s.node): v for s, v in zip(stand_ins, node.inputs, strict=True) if s is not None and v is not None
+        id(s.node): v for s, v in zip(stand_ins, inputs, strict=True) if s is not None and v is not None
     }
 
     def change(inner: Node, inputs: tuple[Value | None, ...]) -> tuple[Value, ...] | None:

@@ -6,12 +6,13 @@ means. Ops are tried in the order of their ids, each over the whole graph from t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from fuelvk.base.errors import FuelvkError
 from fuelvk.graph.ir import Node, Value, apply, rewrite, topological
 from fuelvk.graph.patterns import Match, Pattern, match
-from fuelvk.graph.registry import FusedOpRegistry, default_fused_op_registry
+from fuelvk.graph.registry import FusedOpRegistry, default_fused_op_registry, find_op
 from fuelvk.graph.types import FusedOpEntry
 
 
@@ -26,7 +27,42 @@ def fuse(outputs: Iterable[Value], registry: FusedOpRegistry | None = None) -> t
     for entry in sorted(entries, key=lambda e: e.id):
         if entry.pattern is not None:
             current = _apply(entry, entry.pattern, current)
-    return current
+    return join(current)
+
+
+def join(outputs: Iterable[Value]) -> tuple[Value, ...]:
+    """Returns the graph with ops that one primitive computes together (``FusedOpEntry.joint``) made one node.
+
+    They must have the same inputs and parameters, and there must be two of them or more.
+    """
+    wanted = tuple(outputs)
+    counts = Counter(_joint_key(n, n.inputs) for n in topological(wanted))
+    del counts[None]
+    if all(n < 2 for n in counts.values()):
+        return wanted
+    shared: dict[object, tuple[Value, ...]] = {}
+    several = {id(n) for n in topological(wanted) if counts[_joint_key(n, n.inputs)] > 1}
+
+    def change(node: Node, inputs: tuple[Value | None, ...]) -> tuple[Value, ...] | None:
+        if id(node) not in several:
+            return None
+        assert isinstance(node.op, FusedOpEntry)
+        assert node.op.joint is not None
+        name, index = node.op.joint
+        key = _joint_key(node, inputs)
+        if key not in shared:
+            op = find_op(name)
+            assert op is not None
+            shared[key] = apply(op, inputs, node.params)
+        return (shared[key][index],)
+
+    return rewrite(wanted, change)
+
+
+def _joint_key(node: Node, inputs: tuple[Value | None, ...]) -> object:
+    if not isinstance(node.op, FusedOpEntry) or node.op.joint is None:
+        return None
+    return node.op.joint[0], inputs, tuple(sorted((name, repr(v)) for name, v in node.params.items()))
 
 
 def merge_common(outputs: Iterable[Value]) -> tuple[Value, ...]:

@@ -322,9 +322,14 @@ class PrimitiveEntry(OpEntry):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class FusedOpEntry(OpEntry):
-    """A fused op: what it replaces (``pattern``), what it stands for (``decompose``)."""
+    """A fused op: what it replaces (``pattern``), what it stands for (``decompose``).
+
+    ``joint`` names a primitive that computes this op together with others over the same inputs and parameters, and
+    which of its outputs is this op's; fusion calls it where a graph holds more than one of them.
+    """
 
     pattern: Pattern | None
     decompose: Decompose
     output_views: int = 1
     destructive_input: int | None = None
+    joint: tuple[str, int] | None = None

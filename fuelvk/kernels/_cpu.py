@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cpu_reference import c as ckernels
+from cpu_reference.numpy.cast import round_to_format
 from fuelvk.base.dtypes import DType
 from fuelvk.base.hashing import digest64
 from fuelvk.graph.types import OpId
@@ -84,8 +85,12 @@ def numpy_reference(
 
     def kernel(inputs: Any, outputs: Any, layouts: Any, params: Mapping[str, Any], context: Any) -> None:
         with np.errstate(all="ignore"):
-            result = np.asarray(reference(*inputs, **params))
-            outputs[0][...] = result if result.dtype == output.numpy else result.astype(output.numpy)
+            found = reference(*inputs, **params)
+            for into, exact in zip(outputs, found if isinstance(found, tuple) else (found,), strict=True):
+                result = np.asarray(exact)
+                if output is DType.BF16:  # NumPy would round to F32 first
+                    result = round_to_format(result, output)
+                into[...] = result if result.dtype == output.numpy else result.astype(output.numpy)
 
     impl = BackendImpl(
         name=name,

@@ -8,6 +8,7 @@ static bound; kernels that do better say so with a claim of their own, made of t
 
 from __future__ import annotations
 
+from fuelvk.kernels import attention_bounds
 from fuelvk.kernels.bounds import (
     affine,
     attention,
@@ -42,6 +43,10 @@ __all__ = [
     "SSD_CHUNK_SCAN_CPU_PRECISION",
     "STRICT_AFFINE",
     "STRICT_ATTN",
+    "STRICT_ATTN_BACKWARD_K",
+    "STRICT_ATTN_BACKWARD_Q",
+    "STRICT_ATTN_BACKWARD_V",
+    "STRICT_ATTN_GRADIENTS",
     "STRICT_CORRECTLY_ROUNDED",
     "STRICT_EXACT",
     "STRICT_LAYER_NORM",
@@ -360,3 +365,22 @@ STRICT_ATTN = _bounded(
     attention, "Keys in blocks of 64, pieces of 16 blocks, strict exp, rescaled in key order."
 )
 """FLASH_ATTN on any backend. Bound: ``bounds.attention``. Left out: scores that overflow."""
+
+_BACKWARD_NOTES = (
+    "Rows in two passes with the canonical sums, strict exp; products over D, keys and query rows in blocks of 64, "
+    "heads of a group in order; F32 (F64 for F64)."
+)
+
+STRICT_ATTN_BACKWARD_Q = _bounded(attention_bounds.gradient_q, _BACKWARD_NOTES)
+"""FLASH_ATTN_BACKWARD_Q on any backend. Bound: ``attention_bounds.gradient_q``. Left out: scores and sums that
+overflow, subnormals on a device that flushes them.
+"""
+
+STRICT_ATTN_BACKWARD_K = _bounded(attention_bounds.gradient_k, _BACKWARD_NOTES)
+"""FLASH_ATTN_BACKWARD_K on any backend. Bound: ``attention_bounds.gradient_k``. Left out as for Q."""
+
+STRICT_ATTN_BACKWARD_V = _bounded(attention_bounds.gradient_v, _BACKWARD_NOTES)
+"""FLASH_ATTN_BACKWARD_V on any backend. Bound: ``attention_bounds.gradient_v``. Left out as for Q."""
+
+STRICT_ATTN_GRADIENTS = _bounded(attention_bounds.gradients, _BACKWARD_NOTES)
+"""All three at once, the same bits. Bound: ``attention_bounds.gradients``."""

@@ -13,7 +13,7 @@ from fuelvk.base.dtypes import DType
 from fuelvk.graph import ir
 from fuelvk.graph.registry import builder, default_fused_op_registry, find_op
 from fuelvk.graph.types import FusedOpEntry
-from fuelvk.kernels import bounds, claims
+from fuelvk.kernels import attention_bounds, bounds, claims
 from fuelvk.kernels.types import Audit, Bound, BoundInputs, PrecisionGuarantee
 from tests.support.interpret import evaluate
 
@@ -81,6 +81,9 @@ BOUNDS: dict[str, Bound] = {
     "rms_norm_last_dim": bounds.rms_norm,
     "layer_norm_last_dim": bounds.layer_norm,
     "flash_attn": bounds.attention,
+    "flash_attn_backward_q": attention_bounds.gradient_q,
+    "flash_attn_backward_k": attention_bounds.gradient_k,
+    "flash_attn_backward_v": attention_bounds.gradient_v,
     "matmul": bounds.blocked_product,
     "sum": bounds.tree_sum,
     "mean": bounds.tree_mean,

@@ -88,7 +88,7 @@ def test_against_differences(op: OpEntry, sample: Sample) -> None:
     found = evaluate(gradients([output], [ir.constant(seed)], wrt, builder()))
     for value, gradient in zip(wrt, found, strict=True):
         base = value.node.data
-        assert gradient is not None, f"{op.name} gives no gradient for an input"
+        gradient = np.zeros_like(base) if gradient is None else gradient
         picks = rng.permutation(base.size)[:PROBES]
         for pick in picks:
             expected = _difference(output, value, base, seed, int(pick))

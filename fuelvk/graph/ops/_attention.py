@@ -47,38 +47,40 @@ class AttnParams:
         return self.causal or self.window_left is not None or self.window_right is not None
 
 
-def resolve(shapes: Shapes, params: Params, has_k_lens: bool) -> AttnParams:
+def resolve(shapes: Shapes, params: Params, has_k_lens: bool, name: str = NAME) -> AttnParams:
     """Returns the checked numbers of a call; ``shapes`` are q, k, v and, where given, slopes and k_lens.
+
+    ``name`` is the op that errors speak of.
 
     Raises ShapeError, ParameterError, and UnsupportedError for heads wider than 256.
     """
     q, k, v = (rules.given(s) for s in shapes[:3])
-    for name, shape in (("q", q), ("k", k), ("v", v)):
-        rules.need_rank(NAME, name, shape, 4, 4)
+    for arg, shape in (("q", q), ("k", k), ("v", v)):
+        rules.need_rank(name, arg, shape, 4, 4)
     (batch, hq, sq, d), (_, hkv, sk, _) = q, k
     expected = (batch, hkv, sk, d)
-    rules.need_shape(NAME, "k", k, expected, "q's batch and head width")
-    rules.need_shape(NAME, "v", v, expected, "like k")
+    rules.need_shape(name, "k", k, expected, "q's batch and head width")
+    rules.need_shape(name, "v", v, expected, "like k")
     if (hkv == 0 and hq != 0) or (hkv and hq % hkv):
         raise ShapeError(
-            f"{NAME}: query heads are no multiple of kv heads",
+            f"{name}: query heads are no multiple of kv heads",
             seen=f"Hq={hq}, Hkv={hkv}",
             allowed="Hq % Hkv == 0",
         )
     if d > MAX_HEAD_DIM:
         raise UnsupportedError(
-            f"{NAME}: heads this wide have no implementation", seen=f"D={d}", allowed="D <= 256"
+            f"{name}: heads this wide have no implementation", seen=f"D={d}", allowed="D <= 256"
         )
-    _need_vector("alibi_slopes", shapes, 3, hq, "one slope per query head")
-    _need_vector("k_lens", shapes, 4, batch, "one length per batch item")
+    _need_vector(name, "alibi_slopes", shapes, 3, hq, "one slope per query head")
+    _need_vector(name, "k_lens", shapes, 4, batch, "one length per batch item")
     k_len = sk if params.get("k_len") is None else int(params["k_len"])
     if not 0 <= k_len <= sk:
-        raise ParameterError(f"{NAME}: k_len lies outside the keys", asked=k_len, allowed=f"0 to Sk={sk}")
-    for name in ("window_left", "window_right", "softcap"):
-        value = params.get(name)
+        raise ParameterError(f"{name}: k_len lies outside the keys", asked=k_len, allowed=f"0 to Sk={sk}")
+    for param in ("window_left", "window_right", "softcap"):
+        value = params.get(param)
         if value is not None and not value >= 0:
             raise ParameterError(
-                f"{NAME}: {name} is negative or NaN", asked=value, allowed="a number >= 0, or None"
+                f"{name}: {param} is negative or NaN", asked=value, allowed="a number >= 0, or None"
             )
     offset = params.get("causal_offset")
     if offset is None and not has_k_lens:
@@ -100,6 +102,6 @@ def resolve(shapes: Shapes, params: Params, has_k_lens: bool) -> AttnParams:
     )
 
 
-def _need_vector(name: str, shapes: Shapes, index: int, extent: int, why: str) -> None:
+def _need_vector(name: str, arg: str, shapes: Shapes, index: int, extent: int, why: str) -> None:
     shape: Shape | None = shapes[index] if index < len(shapes) else None
-    rules.need_shape(NAME, name, shape, (extent,), why)
+    rules.need_shape(name, arg, shape, (extent,), why)

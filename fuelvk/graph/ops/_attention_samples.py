@@ -41,9 +41,10 @@ CASES: tuple[tuple[str, tuple[int, int, int, int, int, int], dict[str, Any]], ..
 )
 
 
-def _qkv(
+def qkv(
     rng: np.random.Generator, sizes: tuple[int, int, int, int, int, int], dtype: DType
 ) -> tuple[Array, ...]:
+    """Returns random q, k and v of (B, Hq, Hkv, Sq, Sk, D)."""
     batch, hq, hkv, sq, sk, d = sizes
     q = normal(rng, (batch, hq, sq, d), dtype)
     return q, normal(rng, (batch, hkv, sk, d), dtype), normal(rng, (batch, hkv, sk, d), dtype)
@@ -53,16 +54,16 @@ def sample_inputs(dtypes: tuple[DType, ...], rng: np.random.Generator) -> Iterab
     dtype = dtypes[0]
     for label, sizes, params in CASES:
         scale = float(sizes[-1]) ** -0.5
-        yield Sample((*_qkv(rng, sizes, dtype), None, None), {"scale": scale, **params}, label)
+        yield Sample((*qkv(rng, sizes, dtype), None, None), {"scale": scale, **params}, label)
     slopes = np.array([0.5, 0.25, 0.125, 0.0625], dtype=np.float32)
-    qkv = _qkv(rng, (2, 4, 2, 5, 70, 8), dtype)
-    yield Sample((*qkv, slopes, None), {"scale": 0.3}, "alibi")
+    three = qkv(rng, (2, 4, 2, 5, 70, 8), dtype)
+    yield Sample((*three, slopes, None), {"scale": 0.3}, "alibi")
     lens = np.array([70, 0, 13], dtype=np.uint32)
-    ragged = _qkv(rng, (3, 4, 2, 5, 70, 8), dtype)
+    ragged = qkv(rng, (3, 4, 2, 5, 70, 8), dtype)
     yield Sample((*ragged, None, lens), {"scale": 0.3}, "k_lens")
     everything = {"scale": 0.3, "causal": True, "window_left": 40, "softcap": 2.0}
     yield Sample((*ragged, slopes, lens), everything, "k_lens_alibi_causal_window_softcap")
-    q, k, v = _qkv(rng, (1, 1, 1, 6, 9, 8), dtype)
+    q, k, v = qkv(rng, (1, 1, 1, 6, 9, 8), dtype)
     k[0, 0, 7, 2], v[0, 0, 7, 3], v[0, 0, 8, :] = np.nan, np.inf, np.nan
     yield Sample((q, k, v, None, None), {"scale": 0.4, "k_len": 7}, "nan_behind_k_len")
     yield Sample((q, k, v, None, None), {"scale": 0.4, "causal": True}, "nan_seen_by_last_rows")

@@ -11,11 +11,12 @@ from fuelvk.base.shapes import normalize_axes
 from fuelvk.graph import rules
 from fuelvk.graph.ir import Builder, Node, Value
 from fuelvk.graph.ops._attention import MAX_HEAD_DIM, NAME, AttnParams, resolve
+from fuelvk.graph.ops._attention_backward import PARAMS
 from fuelvk.graph.ops._attention_graph import attention, attention_gradients
 from fuelvk.graph.ops._attention_samples import error_inputs, sample_inputs
 from fuelvk.graph.patterns import Capture, Match, P, Pattern, Scalar, Term
 from fuelvk.graph.registry import FusedOps
-from fuelvk.graph.types import Arg, DTypes, Family, FusedOpEntry, Param, Params, Shapes, Values
+from fuelvk.graph.types import Arg, DTypes, Family, FusedOpEntry, Params, Shapes, Values
 
 __all__ = ["OP", "AttnParams", "resolve"]
 
@@ -92,35 +93,28 @@ def decompose(g: Builder, inputs: Values, params: Params) -> tuple[Value, ...]:
 def backward(
     g: Builder, inputs: Values, outputs: tuple[Value, ...], grads: Values, params: Params
 ) -> tuple[Value | None, ...]:
-    """Recomputes P; ``dV = P^T dO``, ``dS = P*(dP - rowsum(P*dP))``, ``dQ = scale*dS K``, ``dK = scale*dS^T
-    Q``.
-    """
+    """The three fused gradients; that of the slopes as primitives."""
     (dy,) = grads
     assert dy is not None
-    return (*attention_gradients(g, inputs, dy, _resolved(inputs, params)), None)
-
-
-def _int(name: str) -> Param:
-    return Param(name, "int", default=None, optional=True)
-
-
-def _window(name: str) -> Param:
-    return Param(name, "int", default=None, optional=True, check=rules.not_negative)
+    q, k, v, slopes, lens = inputs
+    given = (q, k, v, dy, slopes, lens)
+    d_slopes = None
+    if slopes is not None:
+        d_slopes = attention_gradients(g, inputs, dy, _resolved(inputs, params))[3]
+    return (
+        g.flash_attn_backward_q(*given, **params),
+        g.flash_attn_backward_k(*given, **params),
+        g.flash_attn_backward_v(*given, **params),
+        d_slopes,
+        None,
+    )
 
 
 OP = FusedOpEntry(
     id=FusedOps.FLASH_ATTN,
     family=Family.ATTENTION,
     args=(Arg("q"), Arg("k"), Arg("v"), Arg("alibi_slopes", optional=True), Arg("k_lens", optional=True)),
-    params=(
-        Param("scale", "float", check=rules.not_nan),
-        Param("causal", "bool", default=False),
-        _int("causal_offset"),
-        _window("window_left"),
-        _window("window_right"),
-        Param("softcap", "float", default=None, optional=True, check=rules.finite_not_negative),
-        Param("k_len", "int", default=None, optional=True, check=rules.not_negative),
-    ),
+    params=PARAMS,
     shape_rule=_shape,
     dtype_rule=_dtype,
     dtypes=tuple((d, d, d, DType.F32, DType.U32, d) for d in FLOATS),

@@ -7,8 +7,6 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from cpu_reference import c
 from fuelvk.base.dtypes import FLOATS, DType
 from fuelvk.base.shapes import Layout, elements
@@ -18,16 +16,12 @@ from fuelvk.kernels._cpu import c_kernel, numpy_reference
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv, vulkan
 from fuelvk.kernels.claims import STRICT_ATTN
 from fuelvk.kernels.costs import cost_attn_cpu, cost_attn_vulkan
+from fuelvk.kernels.ops._attention import INDEX_LIMIT, POSITION_LIMIT, c_arguments, call_words
 from fuelvk.kernels.types import KernelCaps, Registration, Shapes
 
 if TYPE_CHECKING:
     from fuelvk.vulkan import Buffer, Capabilities
 
-_CAUSAL, _HAS_SLOPES, _HAS_LENS, _HAS_OFFSET = 1, 2, 4, 8
-_CALL = struct.Struct("<10i8s8s25i")
-_SCALARS = {DType.F32: "<f4x", DType.F64: "<d"}
-_POSITION_LIMIT = 1 << 30
-_INDEX_LIMIT = 1 << 31
 _KEYS, _PIECE = 64, 1024
 _TILE = 8  # query rows of a subgroup
 # Workers of a CPU device share its cores and keep their part of the work buffer in cache; a GPU wants many.
@@ -51,56 +45,26 @@ def _c(dtype: DType) -> Callable[..., None]:
         params: Mapping[str, Any],
         context: Any,
     ) -> None:
-        p = _resolve(inputs, layouts, params)
-        has_offset = p.causal_offset is not None
-        c.call(
-            name, *inputs, outputs[0], p.B, p.Hq, p.Hkv, p.Sq, p.Sk, p.D, p.scale, p.softcap, p.k_len,
-            int(p.causal), int(has_offset), p.causal_offset if has_offset else 0, _window(p.window_left),
-            _window(p.window_right),
-        )  # fmt: skip
+        c.call(name, *inputs, outputs[0], *c_arguments(_resolve(inputs, layouts, params)))
 
     return kernel
 
 
-def _window(window: int | None) -> int:
-    """Returns a window as kernels take it: -1 is off, and what reaches past every key is the largest."""
-    return -1 if window is None else min(window, _POSITION_LIMIT)
-
-
 def _call_words(
-    p: AttnParams,
-    inputs: Sequence[Any],
-    layouts: Sequence[Layout | None],
-    dtype: DType,
-    error_word: int,
-    count: int,
+    p: AttnParams, layouts: Sequence[Layout | None], dtype: DType, error_word: int, count: int
 ) -> bytes:
-    """Returns the bytes of struct Call in shaders/slang/attention/_call.slang."""
-    flags = _CAUSAL * p.causal + _HAS_SLOPES * (inputs[3] is not None) + _HAS_LENS * (inputs[4] is not None)
-    offset = 0
-    if p.causal_offset is not None:
-        flags += _HAS_OFFSET
-        offset = p.causal_offset
     q, k, v, slopes, lens, y = (layouts[i] for i in range(6))
-    assert q is not None and k is not None and v is not None and y is not None
-    scalar = _SCALARS[dtype.accumulator]
-    numbers = [
-        struct.pack(scalar, np.float64(n).astype(dtype.accumulator.numpy)) for n in (p.scale, p.softcap)
-    ]
-    places = [n for x in (q, k, v, y) for n in (x.offset, *x.strides[:3])]
-    for vector in (slopes, lens):
-        places += [0, 0] if vector is None else [vector.offset, vector.strides[0]]
-    return _CALL.pack(
-        p.Hkv, p.group * p.Sq, p.Sq, p.Sk, p.D, p.k_len, flags, offset, _window(p.window_left),
-        _window(p.window_right), *numbers, *places, error_word, count,
-        q.strides[3], k.strides[3], v.strides[3],
-    )  # fmt: skip
+    assert q is not None
+    assert k is not None
+    assert v is not None
+    assert y is not None
+    return call_words(p, (q, k, v, y), slopes, lens, dtype, error_word, count)
 
 
 def _admits(shapes: Shapes, params: Mapping[str, Any], capabilities: Capabilities) -> str | None:
-    if any(shape is not None and elements(shape) >= _INDEX_LIMIT for shape in shapes):
+    if any(shape is not None and elements(shape) >= INDEX_LIMIT for shape in shapes):
         return "an operand has 2^31 elements or more"
-    if abs(params.get("causal_offset") or 0) > _POSITION_LIMIT:
+    if abs(params.get("causal_offset") or 0) > POSITION_LIMIT:
         return "causal_offset lies beyond 2^30"
     return None
 
@@ -149,7 +113,7 @@ def _by_rows(
     error, word = (
         context.error_slot if lens is not None else (y, 0)
     )  # without lengths there is nothing to report
-    call = context.constant(_call_words(p, inputs, layouts, dtype, word, count))
+    call = context.constant(_call_words(p, layouts, dtype, word, count))
     grid = context.fold(count)
     buffers = (q, k, v, slopes or call, lens or call, call, error, y)
     context.dispatch(shader, grid, buffers, 0b11000000, struct.pack("<I", grid[0]))
@@ -174,7 +138,7 @@ def _by_subgroups(
     error, word = (
         context.error_slot if lens is not None else (y, 0)
     )  # without lengths there is nothing to report
-    call = context.constant(_call_words(p, inputs, layouts, dtype, word, count))
+    call = context.constant(_call_words(p, layouts, dtype, word, count))
     work = context.scratch(workers * stride * dtype.accumulator.size)
     buffers = (q, k, v, slopes or call, lens or call, call, work, error, y)
     params = struct.pack("<2I", workers, stride)

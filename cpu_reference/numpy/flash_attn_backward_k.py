@@ -1,0 +1,12 @@
+"""The gradient of attention by k, by its definition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cpu_reference.numpy import flash_attn_backward
+from cpu_reference.numpy._common import Array
+
+
+def reference(q: Array, k: Array, v: Array, dy: Array, *vectors: Array | None, **params: Any) -> Array:
+    return flash_attn_backward.reference(q, k, v, dy, *vectors, **params)[1]

@@ -1,0 +1,8 @@
+"""FLASH_ATTN_BACKWARD_K: the gradient of attention by k (ops.md section 3)."""
+
+from __future__ import annotations
+
+from fuelvk.graph.ops._attention_backward import gradient_entry
+from fuelvk.graph.registry import FusedOps
+
+OP = gradient_entry(FusedOps.FLASH_ATTN_BACKWARD_K)

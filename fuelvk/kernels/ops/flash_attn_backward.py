@@ -1,0 +1,188 @@
+"""FLASH_ATTN_BACKWARD_Q, _K, _V and the joint op: one set of kernels that makes the gradients asked for."""
+
+from __future__ import annotations
+
+import functools
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cpu_reference import c
+from fuelvk.base.dtypes import FLOATS, DType
+from fuelvk.base.shapes import Layout, elements
+from fuelvk.graph.ops._attention import AttnParams, resolve
+from fuelvk.graph.ops._attention_backward import JOINT
+from fuelvk.graph.registry import FusedOps
+from fuelvk.graph.types import OpId, PrimitiveId
+from fuelvk.kernels._cpu import c_kernel, numpy_reference
+from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv, vulkan
+from fuelvk.kernels.claims import (
+    STRICT_ATTN_BACKWARD_K,
+    STRICT_ATTN_BACKWARD_Q,
+    STRICT_ATTN_BACKWARD_V,
+    STRICT_ATTN_GRADIENTS,
+)
+from fuelvk.kernels.costs import cost_attn_backward_cpu, cost_attn_backward_vulkan
+from fuelvk.kernels.ops._attention import POSITION_LIMIT, c_arguments, call_words
+from fuelvk.kernels.types import PrecisionGuarantee, Registration, Shapes
+
+if TYPE_CHECKING:
+    from fuelvk.vulkan import Capabilities
+
+_CHUNK = struct.Struct("<I6i")
+_KEYS = _BLOCK_ROWS = 64
+_WANTS = (1, 2, 4)
+_FIRST, _LAST = 8, 16
+_INDEX_LIMIT = 1 << 30  # totals of dk and dv lie in one buffer of 2^31 elements
+# What the probabilities of one chunk may take, where 64 query rows of one head do not take more. A CPU device keeps a
+# small chunk in its caches; a GPU wants work for all of its units.
+_CHUNK_CPU, _CHUNK_GPU = 16 << 20, 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Gradients:
+    """An op and which of dq, dk and dv its outputs are."""
+
+    id: OpId
+    places: tuple[int, ...]
+    precision: PrecisionGuarantee
+
+    def spread(self, outputs: Sequence[Any]) -> list[Any]:
+        """Returns dq, dk and dv, None for those not asked for."""
+        three: list[Any] = [None, None, None]
+        for place, output in zip(self.places, outputs, strict=True):
+            three[place] = output
+        return three
+
+
+OPS = (
+    _Gradients(FusedOps.FLASH_ATTN_BACKWARD_Q, (0,), STRICT_ATTN_BACKWARD_Q),
+    _Gradients(FusedOps.FLASH_ATTN_BACKWARD_K, (1,), STRICT_ATTN_BACKWARD_K),
+    _Gradients(FusedOps.FLASH_ATTN_BACKWARD_V, (2,), STRICT_ATTN_BACKWARD_V),
+    _Gradients(PrimitiveId(JOINT), (0, 1, 2), STRICT_ATTN_GRADIENTS),
+)
+
+
+def _resolve(
+    inputs: Sequence[Any], layouts: Sequence[Layout | None], params: Mapping[str, Any]
+) -> AttnParams:
+    shapes = tuple(None if layouts[i] is None else layouts[i].shape for i in (0, 1, 2, 4, 5))  # type: ignore[union-attr]
+    return resolve(shapes, params, has_k_lens=inputs[5] is not None)
+
+
+def _c(op: _Gradients, dtype: DType) -> Callable[..., None]:
+    name = f"{JOINT}_{dtype.key}"
+
+    def kernel(
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        layouts: Sequence[Layout | None],
+        params: Mapping[str, Any],
+        context: Any,
+    ) -> None:
+        c.call(name, *inputs, *op.spread(outputs), *c_arguments(_resolve(inputs, layouts, params)))
+
+    return kernel
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """Query rows whose probabilities are in memory together; ``flags`` are FIRST and LAST of _backward.slang."""
+
+    pair0: int
+    pairs: int
+    block0: int
+    blocks: int
+    flags: int
+
+
+def _chunks(p: AttnParams, row_bytes: int, limit: int) -> Iterator[_Chunk]:
+    """Cuts the blocks of 64 query rows of all kv heads into chunks; a kv head's blocks come in order."""
+    pairs_all, blocks_all = p.B * p.Hkv, p.group * -(-p.Sq // _BLOCK_ROWS)
+    fitting = max(limit // max(_BLOCK_ROWS * row_bytes, 1), 1)
+    pairs = min(pairs_all, fitting)
+    blocks = max(min(blocks_all, fitting // pairs), 1)
+    for pair0 in range(0, pairs_all, pairs):
+        for block0 in range(0, max(blocks_all, 1), blocks):
+            count = min(blocks, blocks_all - block0)
+            flags = _FIRST * (block0 == 0) + _LAST * (block0 + count == blocks_all)
+            yield _Chunk(pair0, min(pairs, pairs_all - pair0), block0, count, flags)
+
+
+def _admits(shapes: Shapes, params: Mapping[str, Any], capabilities: Capabilities) -> str | None:
+    if any(shape is not None and elements(shape) >= _INDEX_LIMIT for shape in shapes):
+        return "an operand has 2^30 elements or more"
+    if abs(params.get("causal_offset") or 0) > POSITION_LIMIT:
+        return "causal_offset lies beyond 2^30"
+    return None
+
+
+def _on_any(op: _Gradients, dtype: DType, weights: ShaderRef, collect: ShaderRef) -> Callable[..., None]:
+    wants = sum(_WANTS[place] for place in op.places)
+
+    def kernel(
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        layouts: Sequence[Layout | None],
+        params: Mapping[str, Any],
+        context: VulkanContext,
+    ) -> None:
+        p = _resolve(inputs, layouts, params)
+        if not p.B * p.Hkv * p.D:
+            return
+        q, k, v, dy, slopes, lens = inputs
+        like_q, like_k = (Layout.of((p.B, h, s, p.D)) for h, s in ((p.Hq, p.Sq), (p.Hkv, p.Sk)))
+        size = dtype.accumulator.size
+        width = -(-p.Sk // _KEYS) * _KEYS
+        parts = 3 if p.softcap else 2
+        chunks = tuple(_chunks(p, width * parts * size, _chunk_bytes(context.caps)))
+        largest = max(chunk.pairs * chunk.blocks for chunk in chunks)
+        work = context.scratch(max(largest * _BLOCK_ROWS * width * parts * size, size))
+        sums = work if len(chunks) == 1 else context.scratch(max(2 * like_k.elements * size, size))
+        error, word = context.error_slot if lens is not None else (work, 0)
+        places = (like_q, like_k, like_k, like_q)
+        call = context.constant(call_words(p, places, layouts[4], layouts[5], dtype, word, like_k.elements))
+        dq, dk, dv = (work if x is None else x for x in op.spread(outputs))
+        slopes, lens = slopes or call, lens or call
+        for chunk in chunks:
+
+            def words(grid: tuple[int, int, int], chunk: _Chunk = chunk) -> bytes:
+                return _CHUNK.pack(
+                    grid[0], chunk.pair0, chunk.pairs, chunk.block0, chunk.blocks, width, wants | chunk.flags
+                )
+
+            if chunk.blocks:
+                grid = context.fold(chunk.pairs * chunk.blocks * _BLOCK_ROWS)
+                rows = (q, k, v, dy, slopes, lens, call, work, error, dq)
+                context.dispatch(weights, grid, rows, 0b1110000000, words(grid))
+            if wants & ~_WANTS[0] and p.Sk:
+                grid = context.fold(chunk.pairs * p.Sk)
+                keys = (q, dy, lens, call, work, sums, error, dk, dv)
+                context.dispatch(collect, grid, keys, 0b111100000, words(grid))
+
+    return kernel
+
+
+def _chunk_bytes(caps: Capabilities) -> int:
+    return _CHUNK_CPU if caps.device_type == "cpu" else _CHUNK_GPU
+
+
+def _rows(op: _Gradients, dtype: DType) -> tuple[Registration, ...]:
+    dtypes = (dtype, dtype, dtype, dtype, DType.F32, DType.U32, *(dtype for _ in op.places))
+    weights = spirv("attention/weights", "weights", dtype=dtype)
+    collect = spirv("attention/collect", "collect", dtype=dtype)
+    return (
+        c_kernel(
+            op.id, dtypes, _c(op, dtype), functions=(f"{JOINT}_{dtype.key}",), cost=cost_attn_backward_cpu,
+            precision=op.precision, wrapper=__file__,
+        ),
+        numpy_reference(op.id, dtypes, cost=cost_attn_backward_cpu),
+        vulkan(
+            op.id, dtypes, _on_any(op, dtype, weights, collect), shaders=(weights, collect), precision=op.precision,
+            wrapper=__file__, cost=functools.partial(cost_attn_backward_vulkan, dtype=dtype), admits=_admits,
+        ),
+    )  # fmt: skip
+
+
+IMPLS = tuple(row for op in OPS for dtype in FLOATS for row in _rows(op, dtype))
