@@ -7,7 +7,20 @@ import importlib
 import sys
 from pathlib import Path
 
-NAMES = ("exp", "tanh", "erf", "exp_d", "tanh_d", "erf_d", "tables", "log", "sincos", "exp_more", "extra_d")
+NAMES = (
+    "exp",
+    "tanh",
+    "erf",
+    "exp_d",
+    "tanh_d",
+    "erf_d",
+    "tables",
+    "log",
+    "sincos",
+    "exp_more",
+    "extra_d",
+    "cheap",
+)
 
 
 def main() -> int:
