@@ -1,0 +1,45 @@
+/* The cheap f32 functions and the 16-bit forms of the strict library as loops over arrays, for
+ * tests/unit/test_strict_cheap.py and test_strict_sixteen.py. */
+#include "strict/sixteen.h"
+
+#define LOOP(name, function)                                             \
+  void map_##name(const float *in, float *out, long n) {                 \
+    for (long i = 0; i < n; i++) out[i] = function(in[i]);               \
+  }
+#define CHEAP(name) LOOP(cheap_##name, st_##name)
+#define MAP(name) LOOP(name, st_##name##_16)
+
+CHEAP(exp2)
+CHEAP(expm1)
+CHEAP(log)
+CHEAP(log2)
+CHEAP(log1p)
+CHEAP(sin)
+CHEAP(cos)
+CHEAP(sigmoid)
+CHEAP(silu)
+CHEAP(softplus)
+CHEAP(gelu)
+
+MAP(exp)
+MAP(exp2)
+MAP(expm1)
+MAP(log)
+MAP(log2)
+MAP(log1p)
+MAP(sin)
+MAP(cos)
+MAP(tanh)
+MAP(sigmoid)
+MAP(silu)
+MAP(softplus)
+MAP(erf)
+MAP(gelu)
+MAP(gelu_erf)
+MAP(rsqrt)
+MAP(recip)
+MAP(sqrt)
+
+void map_div(const float *a, const float *b, float *out, long n) {
+  for (long i = 0; i < n; i++) out[i] = st_div_16(a[i], b[i]);
+}
