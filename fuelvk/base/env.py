@@ -58,6 +58,12 @@ VARIABLES: tuple[Variable, ...] = (
         "FUELVK_DISABLE", str, "", "Comma-separated device features to treat as absent, e.g. `f16,i64`."
     ),
     Variable(
+        "FUELVK_PROBE",
+        ("auto", "always", "off"),
+        "auto",
+        "Whether a Vulkan device's strict claims are tried on hard inputs before they are first relied on: `auto` once for each device, driver build and revision of the kernels (the verdict is kept in the cache folder), `always` in every process, `off` never.",
+    ),
+    Variable(
         "FUELVK_LAVAPIPE_THREADS",
         int,
         None,

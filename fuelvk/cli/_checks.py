@@ -19,6 +19,7 @@ import fuelvk as fv
 from fuelvk.base import env
 from fuelvk.base.errors import DriverNotFoundError, FormatError, FuelvkError
 from fuelvk.cli._output import size
+from fuelvk.runtime.devices import VulkanDevice
 
 #: Where the Vulkan loader looks for driver manifests on Linux, when no variable names them.
 _MANIFEST_FOLDERS = ("/etc/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/usr/share/vulkan/icd.d")
@@ -210,6 +211,9 @@ def _smoke(spec: str) -> Finding:
     start = time.perf_counter()
     device = fv.device(spec)
     opened = time.perf_counter() - start
+    if isinstance(device, VulkanDevice) and not device.probe().passed:
+        advice = "update the driver or take another device: strict requests use the CPU reference instead of this one"
+        return Finding("smoke dispatch", Status.BAD, f"{spec}: probe {device.probe().summary()}", advice)
     first, result = _timed(a, b, device)
     if result.tobytes() != (a + b).tobytes():
         return Finding("smoke dispatch", Status.BAD, f"{spec}: a sum of {_SMOKE} numbers is wrong")

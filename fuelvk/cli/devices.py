@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 from fuelvk.base import env
 from fuelvk.cli._output import Result, size, table
+from fuelvk.runtime import probe
 from fuelvk.runtime.devices import devices
 from fuelvk.vulkan import enumerate_devices, match_device
 
@@ -24,10 +25,21 @@ def default_spec() -> str:
     return f"vulkan:{match_device(found, wanted).index}"
 
 
+def _verdicts() -> dict[str, str]:
+    """Returns what earlier probes found; no device is opened to find out."""
+    rows = {}
+    for info in enumerate_devices().devices:
+        known = probe.stored(info)
+        rows[f"vulkan:{info.index}"] = "not run yet" if known is None else known.summary()
+    return rows
+
+
 def run(options: argparse.Namespace) -> Result:
     found = devices()
     default = default_spec()
+    verdicts = _verdicts()
     data = {"devices": [asdict(row) for row in found], "problems": list(found.problems), "default": default}
+    data["probe"] = verdicts
 
     def show() -> None:
         table(
@@ -40,6 +52,8 @@ def run(options: argparse.Namespace) -> Result:
         if options.features:
             for row in found:
                 print(f"{row.spec}: {', '.join(row.features) or 'every dtype, no device features'}\n")
+        for spec, words in verdicts.items():
+            print(f"{spec}: probe of strict arithmetic {words}")
         for problem in found.problems:
             print(f"not used: {problem}")
         print("* is used when no device is named (FUELVK_DEVICE overrides)")

@@ -16,7 +16,7 @@ from fuelvk.graph.registry import find_op
 from fuelvk.graph.types import FusedOpEntry, OpEntry, PrimitiveEntry
 from fuelvk.kernels.types import FusedKernelRegistry
 from fuelvk.optimizer.plan import Plan, Ref, Slot, SlotKind, Step, pack_arena
-from fuelvk.optimizer.route import Evidence, Route, route
+from fuelvk.optimizer.route import Doubts, Evidence, Route, route
 from fuelvk.optimizer.tolerance import Tolerance
 
 
@@ -28,6 +28,7 @@ class Target:
     order: tuple[str, ...]
     capabilities: Mapping[str, Any]
     evidence: Evidence | None = None
+    doubts: Doubts | None = None
 
 
 def lower(
@@ -148,6 +149,7 @@ class _Lowering:
             order=self.target.order,
             tolerance=self.tolerance,
             evidence=self.target.evidence,
+            doubts=self.target.doubts,
         )
 
     def fresh(self, shape: tuple[int, ...], dtype: DType) -> Ref:

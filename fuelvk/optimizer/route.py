@@ -17,6 +17,7 @@ from fuelvk.kernels.types import BackendImpl, CostEstimate, FusedKernelRegistry
 from fuelvk.optimizer.tolerance import Tolerance
 
 Evidence = Callable[[OpEntry, str, BackendImpl], str | None]
+Doubts = Callable[[str, BackendImpl], str | None]
 
 
 class Verdict(enum.StrEnum):
@@ -86,8 +87,12 @@ def route(
     order: Sequence[str],
     tolerance: Tolerance,
     evidence: Evidence | None = None,
+    doubts: Doubts | None = None,
 ) -> Route:
     """Chooses among the implementations of ``op``: the first admitted one, backends in ``order``.
+
+    ``doubts`` says why the device at hand does not bear out a claim; such an implementation serves a request that
+    accepts anything, and no other.
 
     ``dtypes`` are those of the inputs (None where omitted) followed by the outputs; ``shapes`` likewise.
     """
@@ -98,6 +103,8 @@ def route(
             if owner != backend:
                 continue
             reason = _refusal(op, impl, dtypes, shapes, params, capabilities.get(backend), tolerance)
+            if reason is None and doubts is not None and not tolerance.anything:
+                reason = doubts(owner, impl)
             if reason is None and evidence is not None:
                 reason = evidence(op, owner, impl)
             if reason is None and chosen is None:

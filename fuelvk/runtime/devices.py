@@ -15,9 +15,10 @@ import numpy as np
 from fuelvk.base import env
 from fuelvk.base.dtypes import DType
 from fuelvk.base.errors import DriverNotFoundError, UnknownNameError, closest
-from fuelvk.kernels.types import BackendId
+from fuelvk.kernels.types import BackendId, BackendImpl
 from fuelvk.optimizer.lower import Target
 from fuelvk.registry import default_kernel_registry
+from fuelvk.runtime.probe import Probe, verdict
 from fuelvk.runtime.storage import Array, Storage
 from fuelvk.vulkan import DeviceInfo, enumerate_devices, match_device
 
@@ -122,6 +123,8 @@ class VulkanDevice(Device):
         #: so that an entry never outlives what it was made from.
         self.prepared: weakref.WeakValueDictionary[tuple[Any, ...], Any] = weakref.WeakValueDictionary()
         self._arena: Any = None
+        self._probe: Probe | None = None
+        self._probing = threading.Lock()
         self.programs: weakref.WeakSet[Any] = weakref.WeakSet()
         self.vk.memory.add_trim_hook(_trim_hook(weakref.ref(self)))
 
@@ -138,8 +141,23 @@ class VulkanDevice(Device):
             else ("vulkan", "cpu")
         )
         return Target(
-            default_kernel_registry(), order, {"vulkan": self.capabilities, "cpu": CpuCapabilities()}
+            default_kernel_registry(),
+            order,
+            {"vulkan": self.capabilities, "cpu": CpuCapabilities()},
+            doubts=self.doubts,
         )
+
+    def probe(self) -> Probe:
+        """Returns whether the device computes what strict claims stand on; probed once, when first asked for."""
+        with self._probing:
+            if self._probe is None:
+                self._probe = verdict(self.vk)
+            return self._probe
+
+    def doubts(self, backend: str, impl: BackendImpl) -> str | None:
+        """Returns why a strict claim does not hold on this device, or None."""
+        strict = backend == BackendId.VULKAN and impl.precision.canonical
+        return self.probe().doubt(impl) if strict else None
 
     def upload(self, array: Array) -> Storage:
         dtype = DType.of(array)

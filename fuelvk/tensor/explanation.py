@@ -118,6 +118,7 @@ def _route_of(
         return route(
             entry, (*wanted[:-1], wanted[-1]), full, params, kernels=target.kernels,
             capabilities=target.capabilities, order=target.order, tolerance=tolerance, evidence=target.evidence,
+            doubts=target.doubts,
         )  # fmt: skip
     bound, converted = entry.bind(leaves, params)
     outputs = ir.apply(entry, bound, converted)
@@ -131,6 +132,7 @@ def _route_of(
         order=target.order,
         tolerance=tolerance,
         evidence=target.evidence,
+        doubts=target.doubts,
     )
 
 
