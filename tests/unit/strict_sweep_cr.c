@@ -2,10 +2,11 @@
  *   cc -O3 -march=native -ffast-math -c tests/unit/strict_truth.c -o strict_truth.o
  *   cc -O3 -march=native -ffp-contract=off -fno-trapping-math -I shaders/slang/lib tests/unit/strict_sweep_cr.c \
  *     strict_truth.o -o strict_sweep_cr -lm
- *   ./strict_sweep_cr NAME|all [STEP [FIRST [LAST]]]
+ *   ./strict_sweep_cr NAME|all [STEP [FIRST [LAST [near]]]]
  * One line a function: name, inputs, left undecided by the fast path, wrong, worst error in ULP among the wrong, its
- * input. The truth is a double; within 2^-46 of a boundary between two floats the C library's long double decides, and
- * what is within 2^-60 is printed as `tie NAME INPUT RESULT`, to be decided with more digits. Ranges where the result
+ * input. The truth is a double; within 2^-46 (or the row's own width) of a boundary between two floats the C library's long
+ * double decides, and what is within 2^-60 (or the row's own) is printed as `tie NAME INPUT RESULT`, to be decided with
+ * more digits. With `near` the inputs that the long double decided are printed: the lists strict_hard_*.u32. Ranges where the result
  * is a constant or the input itself (see `flat`) are checked against that. */
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +20,7 @@ static double wide[BLOCK], truth[BLOCK];
 
 typedef struct {
   const char *name; void (*map)(void); uint (*fixed)(uint); void (*truth)(const double *, double *, long);
-  long double (*exact)(long double);
+  long double (*exact)(long double); double width; long double fine;
 } row;
 
 #define FUNCTION(name, fast, slow, limit)                                                             \
@@ -44,9 +45,19 @@ FUNCTION(sigmoid_cr, st_sigmoid_cr_try(x), st_sigmoid_cr_fixed(x), 1.0L / (1.0L 
 FUNCTION(silu_cr, st_silu_cr_try(x), st_silu_cr_fixed(x), x == -INFINITY ? -0.0L : x / (1.0L + expl(-x)))
 FUNCTION(softplus_cr, st_softplus_cr_try(x), st_softplus_cr_fixed(x), log1pl(expl(-fabsl(x))) + (x > 0.0L ? x : 0.0L))
 
-#define ROW(name) {#name, map_##name, fixed_##name, truth_##name, exact_##name}
+FUNCTION(tanh_cr, st_tanh_cr_try(x), st_tanh_cr_fixed(x), tanhl(x))
+#define GELU_A 1.59576912160573071175978L
+#define GELU_B 0.07135481627260024877634L
+FUNCTION(gelu_cr, st_gelu_cr_try(x), st_gelu_cr_fixed(x), x / (1.0L + expl(-x * (GELU_A + GELU_B * x * x))))
+FUNCTION(erf_cr, st_erf_cr_try(x), st_erf_cr_fixed(x), erfl(x))
+FUNCTION(gelu_erf_cr, st_gelu_erf_cr_try(x), st_gelu_erf_cr_fixed(x), 0.5L * x * erfcl(x * -0.707106781186547524400844L))
+
+#define ROW(name) {#name, map_##name, fixed_##name, truth_##name, exact_##name, 0x1p-46, 0x1p-60L}
+#define NEAR(name, width, fine) {#name, map_##name, fixed_##name, truth_##name, exact_##name, width, fine}
 static const row rows[] = {ROW(exp_cr), ROW(rsqrt_cr), ROW(recip_cr), ROW(log_cr), ROW(sin_cr), ROW(cos_cr), ROW(log2_cr), ROW(log1p_cr),
-                           ROW(exp2_cr), ROW(expm1_cr), ROW(sigmoid_cr), ROW(silu_cr), ROW(softplus_cr)};
+                           ROW(exp2_cr), ROW(expm1_cr), ROW(sigmoid_cr), ROW(silu_cr), ROW(softplus_cr),
+                           NEAR(tanh_cr, 0x1p-42, 0x1p-60L), NEAR(gelu_cr, 0x1p-42, 0x1p-54L),
+                           NEAR(erf_cr, 0x1p-42, 0x1p-60L), NEAR(gelu_erf_cr, 0x1p-42, 0x1p-54L)};
 
 /* NAME from FIRST to LAST gives VALUE, or the input where VALUE is SAME. Why SAME and 1: the next term of the series is
  * below a quarter of a unit of the last place for |x| <= 2^-25. */
@@ -55,6 +66,17 @@ static const row rows[] = {ROW(exp_cr), ROW(rsqrt_cr), ROW(recip_cr), ROW(log_cr
 #define HALF 2u
 typedef struct { const char *name; uint first, last, value; } flat;
 static const flat flats[] = {
+  {"erf_cr", 0x407ad445u, 0x7f800000u, 0x3f800000u}, {"erf_cr", 0x7f800001u, 0x7fffffffu, ST_NAN},
+  {"erf_cr", 0xc07ad445u, 0xff800000u, 0xbf800000u}, {"erf_cr", 0xff800001u, 0xffffffffu, ST_NAN},
+  {"gelu_erf_cr", 0u, 0x00ffffffu, HALF}, {"gelu_erf_cr", 0x80000000u, 0x80ffffffu, HALF},
+  {"gelu_erf_cr", 0x40b40000u, 0x7f800000u, SAME}, {"gelu_erf_cr", 0x7f800001u, 0x7fffffffu, ST_NAN},
+  {"gelu_erf_cr", 0xc1680000u, 0xff800000u, 0x80000000u}, {"gelu_erf_cr", 0xff800001u, 0xffffffffu, ST_NAN},
+  {"gelu_cr", 0u, 0x00ffffffu, HALF}, {"gelu_cr", 0x80000000u, 0x80ffffffu, HALF},
+  {"gelu_cr", 0x40a80000u, 0x7f800000u, SAME}, {"gelu_cr", 0x7f800001u, 0x7fffffffu, ST_NAN},
+  {"gelu_cr", 0xc12d0000u, 0xff800000u, 0x80000000u}, {"gelu_cr", 0xff800001u, 0xffffffffu, ST_NAN},
+  {"tanh_cr", 0u, 0x397fffffu, SAME}, {"tanh_cr", 0x80000000u, 0xb97fffffu, SAME},
+  {"tanh_cr", 0x41102cb4u, 0x7f800000u, 0x3f800000u}, {"tanh_cr", 0x7f800001u, 0x7fffffffu, ST_NAN},
+  {"tanh_cr", 0xc1102cb4u, 0xff800000u, 0xbf800000u}, {"tanh_cr", 0xff800001u, 0xffffffffu, ST_NAN},
   {"exp_cr", 0u, 0x33000000u, 0x3f800000u}, {"exp_cr", 0x80000000u, 0xb3000000u, 0x3f800000u},
   {"exp_cr", 0x42b17218u, 0x7f800000u, ST_INF}, {"exp_cr", 0x7f800001u, 0x7fffffffu, ST_NAN},
   {"exp_cr", 0xc2d10000u, 0xff800000u, 0u}, {"exp_cr", 0xff800001u, 0xffffffffu, ST_NAN},
@@ -105,6 +127,7 @@ int main(int count, char **words) {
   unsigned long step = count > 2 ? strtoul(words[2], 0, 0) : 1;
   unsigned long first = count > 3 ? strtoul(words[3], 0, 0) : 0;
   unsigned long last = count > 4 ? strtoul(words[4], 0, 0) : 0xffffffffull;
+  bool listed = count > 5;
   for (unsigned k = 0; k < sizeof rows / sizeof *rows; k++) {
     const row *f = &rows[k];
     if (strcmp(wanted, "all") != 0 && strcmp(wanted, f->name) != 0) continue;
@@ -123,7 +146,7 @@ int main(int count, char **words) {
       }
       f->truth(wide, truth, BLOCK);
       for (int i = 0; i < BLOCK; i++) {
-        low[i] = F2U((float)(truth[i] * (1.0 - 0x1p-46))); high[i] = F2U((float)(truth[i] * (1.0 + 0x1p-46)));
+        low[i] = F2U((float)(truth[i] * (1.0 - f->width))); high[i] = F2U((float)(truth[i] * (1.0 + f->width)));
         bad |= (low[i] ^ out[i]) | (high[i] ^ out[i]);
       }
       if (bad == 0) continue;
@@ -132,10 +155,11 @@ int main(int count, char **words) {
         const flat *single = flat_of(f->name, in[i], in[i]);
         if (single && flat_value(single->value, in[i]) == out[i]) continue;
         long double t = f->exact((long double)wide[i]);
+        if (listed) printf("near %s 0x%08x\n", f->name, in[i]);
         uint want = F2U((float)t);
         if (isnan(t)) { if (out[i] == ST_NAN) continue; }
         else {
-          if (F2U((float)(t * (1.0L - 0x1p-60L))) != F2U((float)(t * (1.0L + 0x1p-60L)))) {
+          if (F2U((float)(t * (1.0L - f->fine))) != F2U((float)(t * (1.0L + f->fine)))) {
             printf("tie %s 0x%08x 0x%08x\n", f->name, in[i], out[i]); continue;
           }
           if (want == out[i]) continue;

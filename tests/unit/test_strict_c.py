@@ -208,10 +208,21 @@ def logistic(x: Array) -> Array:
     return np.asarray(1.0 / (1.0 + np.exp(-x)), np.float64)
 
 
-def silu(x: Array) -> Array:
-    """silu in float64, with its limits; a tiny input keeps the sign of x^2/4 beside x/2."""
-    value = np.where(np.isneginf(x), -0.0, x * logistic(x))
+def halved(x: Array, value: Array) -> Array:
+    """`value`, the float64 result of a function that starts x/2 + c x^2: -0 at -inf, and a tiny input keeps the sign of
+    the second term beside the first."""
+    value = np.where(np.isneginf(x), -0.0, value)
     return np.where((np.abs(x) < 2.0**-125) & (x != 0), np.nextafter(value, np.inf), value)
+
+
+def silu(x: Array) -> Array:
+    """silu in float64."""
+    return halved(x, x * logistic(x))
+
+
+def tanh_gelu(x: Array) -> Array:
+    """gelu in float64, the tanh form."""
+    return halved(x, x * logistic(x * 1.5957691216057308 * (1 + 0.044715 * x * x)))
 
 
 ROUNDED: dict[str, Oracle] = {
@@ -227,6 +238,10 @@ ROUNDED: dict[str, Oracle] = {
     "expm1": np.expm1,
     "sigmoid": logistic,
     "silu": silu,
+    "tanh": np.tanh,
+    "gelu": tanh_gelu,
+    "erf": np.vectorize(math.erf, otypes=[np.float64]),
+    "gelu_erf": lambda x: halved(x, gelu(x)),
     "softplus": lambda x: np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x))),
 }
 """The correctly rounded functions of bits (name without `_cr`) and their float64 oracles."""
@@ -239,7 +254,7 @@ def test_rounded_functions(strict: Map, name: str) -> None:
     got = strict(f"{name}_cr", x.view(np.uint32), out=np.uint32)
     with np.errstate(all="ignore"):
         truth = ROUNDED[name](x.astype(np.float64))
-        width = np.where(np.abs(x) < 2.0**-125, 0.0, 2.0**-46)
+        width = np.where(np.abs(x) < 2.0**-125, 0.0, 2.0**-44)
         low, high = truth * (1 - width), truth * (1 + width)
         clear = low.astype(np.float32).view(np.uint32) == high.astype(np.float32).view(np.uint32)
         want = truth.astype(np.float32).view(np.uint32)
@@ -257,9 +272,13 @@ HARD: dict[str, Callable[[Any, Any], Any]] = {
     "log1p": lambda m, x: m.log1p(x),
     "rsqrt": lambda m, x: 1 / m.sqrt(x),
     "recip": lambda m, x: 1 / m.mpf(x),
+    "tanh": lambda m, x: m.tanh(x),
+    "gelu": lambda m, x: x / (1 + m.exp(-2 * x * m.sqrt(2 / m.pi) * (1 + m.mpf(44715) / 10**6 * x * x))),
+    "erf": lambda m, x: m.erf(x),
+    "gelu_erf": lambda m, x: x * m.erfc(-x / m.sqrt(2)) / 2,
 }
-"""The functions with a stored list of the inputs whose results lie within 1e-13 (log1p: 2^-60) of a tie, or of a
-thousand of the closest ones."""
+"""The functions with a stored list of the inputs whose results lie within 1e-13 (log1p: 2^-60, tanh and those below it:
+2^-42) of a tie, or of a thousand of the closest ones."""
 
 
 @pytest.mark.parametrize("name", HARD)

@@ -72,15 +72,19 @@ FN st_u64 st_fraction(uint ux) {
   else { X = st_shl64(st_mk64(0u, mant), (uint)sh); }
   return X;
 }
-/* exp in 64-bit fixed point as in st_exp_cr_fixed, before the rounding: 2^-25 < |x| < 128. */
-FN st_wide st_exp_wide(uint ux) {
-  st_u64 X = st_fraction(ux);
-  if ((ux >> 31) != 0u) X = st_neg64(X);
-  int kk = st_exp_index(U2F(ux)) - 1; uint ka = (uint)SEL(kk < 0, -kk, kk);
+/* exp in 64-bit fixed point as in st_exp_cr_fixed, before the rounding: of x = X modulo 1 with
+ * kk = round(8 x/ln2) - 1, or of 2^-25 < |x| < 128 as bits. */
+FN st_wide st_exp_wide_at(st_u64 X, int kk) {
+  uint ka = (uint)SEL(kk < 0, -kk, kk);
   st_u64 P; P.l = ka * ST_ECR_LNL; P.h = ka * ST_ECR_LNH + st_mulhi32(ka, ST_ECR_LNL);
   uint c = st_mulhi32(ka, ST_ECR_LNX); P.l = P.l + c; P.h = P.h + SEL(P.l < c, 1u, 0u);
   if (kk >= 0) P = st_neg64(P);
   return st_exp_finish(st_exp_series(st_add64(X, P)), kk);
+}
+FN st_wide st_exp_wide(uint ux) {
+  st_u64 X = st_fraction(ux);
+  if ((ux >> 31) != 0u) X = st_neg64(X);
+  return st_exp_wide_at(X, st_exp_index(U2F(ux)) - 1);
 }
 
 /* exp2 in fixed point, 2^-25 < |x| < 150: the fraction's upper three bits choose the table entry. */

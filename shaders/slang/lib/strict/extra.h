@@ -10,4 +10,7 @@
 #include "sigmoid.h"
 #include "exp_try.h"
 #include "rsqrt_cr.h"
+#include "tanh_cr.h"
+#include "gelu_cr.h"
+#include "erf_cr.h"
 #endif

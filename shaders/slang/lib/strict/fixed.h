@@ -46,6 +46,12 @@ FN uint st_round_any(st_u64 m, int e) {
   uint z = st_nlz64(m);
   return st_round_fixed(st_shl64(m, z), e - (int)z);
 }
+/* Top 64 bits of a 64x64-bit product, exactly. */
+FN st_u64 st_mulhi64_floor(st_u64 a, st_u64 b) {
+  st_u64 r = st_mulhi64(a, b);
+  uint p = a.h * b.l; uint s = p + a.l * b.h; uint c = st_mulhi32(a.l, b.l); uint t = s + c;
+  return st_add64(r, st_mk64(0u, SEL(s < p, 1u, 0u) + SEL(t < c, 1u, 0u)));
+}
 /* c - p r and c + p r. */
 FN st_u64 st_alternate(st_u64 p, st_u64 r, uint h, uint l) {
   return st_add64(st_mk64(h, l), st_neg64(st_mulhi64(p, r)));

@@ -9,7 +9,7 @@
 #define ST_RSQRT_EPS U2F(0x2a800000u) /* 2^-42 */
 
 /* rsqrt by integers: the nearest float is st_rsqrt or next to it; with y = R 2^-24 and v = M 2^-23 the midpoint above R
- * lies below the root's reciprocal just when (2R + 1)^2 M < 2^73, which the low 64 bits of the product, signed, tell. */
+ * lies below the root's reciprocal just when (2R + 1)^2 M < 2^73, as the low 64 bits of the product, signed, tell. */
 FN bool st_rsqrt_below(uint odd_twice, uint M) {
   uint l = odd_twice * odd_twice; uint h = st_mulhi32(odd_twice, odd_twice);
   return ((h * M + st_mulhi32(l, M)) >> 31) != 0u;
@@ -48,8 +48,8 @@ FN uint st_rsqrt_cr(uint ux) {
 
 /* 1/x in integers: st_rcp is already correctly rounded. */
 FN uint st_recip_cr_fixed(uint ux) { return F2U(st_rcp(U2F(ux))); }
-/* The fast path of recip, which does not take the steps of a general quotient: the guess and its correction, error below
- * 2^-43 (the square of the residual). Results below 2^-125 are left to the other. */
+/* The fast path of recip, which does not take the steps of a general quotient: the guess and its correction, error
+ * below 2^-43 (the square of the residual). Results below 2^-125 are left to the other. */
 FN st_u64 st_recip_cr_try(uint ux) {
   uint ax = ux & 0x7fffffffu;
   bool special = (ax == 0u) | (ax >= ST_INF);

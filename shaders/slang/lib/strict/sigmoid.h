@@ -50,16 +50,17 @@ FN st_u64 st_rcp_fixed(st_u64 D) {
   st_u64 R = st_mk64((uint)SEL(w > 0x3fffffff, 0x3fffffff, w) << 2, 0u);
   return st_rcp_step(st_rcp_step(R, D), D);
 }
-/* sigmoid in fixed point for 2^-13 < |x|: normalised number and exponent. */
-FN st_wide st_sigmoid_wide(uint ux) {
-  st_wide y = st_exp_wide(ux | 0x80000000u); st_u64 m = st_mk64(y.h, y.l);
+/* sigmoid in fixed point: normalised number and exponent, from y = exp(-|x|), or for 2^-13 < |x|. */
+FN st_wide st_logistic_wide(st_wide y, bool neg) {
+  st_u64 m = st_mk64(y.h, y.l);
   st_u64 D = st_mk64(0x80000000u, 0u);
   if (y.e > -64) D = st_add64(D, st_shr64(m, (uint)(-y.e)));
   st_u64 R = st_rcp_fixed(D); int e = -1;
-  if ((ux >> 31) != 0u) { R = st_mulhi64(m, R); e = y.e; }
+  if (neg) { R = st_mulhi64(m, R); e = y.e; }
   uint z = st_nlz64(R);
   return st_mkwide(st_shl64(R, z), e - (int)z);
 }
+FN st_wide st_sigmoid_wide(uint ux) { return st_logistic_wide(st_exp_wide(ux | 0x80000000u), (ux >> 31) != 0u); }
 
 /* sigmoid in fixed point. |x| <= 2^-13: 1/2 + x/4 exactly, less x^3/48 rounded up by at most two units, so that what
  * lies next to a tie falls on its right side. */
@@ -154,6 +155,12 @@ FN uint st_silu_cr_fixed(uint ux) {
   st_wide y = st_sigmoid_wide(ux);
   return st_round_any(st_mulhi64(st_mk64(y.h, y.l), st_mk64(mant << 8, 0u)), y.e + ex + 1) | sign;
 }
+/* |x/2| as bits, halfway cases moved towards +inf as by the positive next term. */
+FN uint st_half_up(uint ux) {
+  uint ax = ux & 0x7fffffffu;
+  uint whole = SEL(ax < 0x00800000u, ax, (ax & 0x7fffffu) | 0x800000u);
+  return SEL(ax < 0x01000000u, (whole + 1u - (ux >> 31)) >> 1, ax - 0x00800000u);
+}
 /* The fast path of silu: the mantissa times sigmoid in two parts. */
 FN st_u64 st_silu_cr_try(uint ux) {
   uint ax = ux & 0x7fffffffu; bool neg = (ux >> 31) != 0u;
@@ -167,9 +174,7 @@ FN st_u64 st_silu_cr_try(uint ux) {
   float ep = p.h * ST_SIGMOID_EPS;
   uint up = F2U(p.h + (lo + ep)); uint dn = F2U(p.h + (lo - ep));
   uint res = up + ((uint)((int)(c >> 23) - 127 + SEL(neg, g.n, 0)) << 23);
-  uint whole = SEL(ax < 0x00800000u, ax, (ax & 0x7fffffu) | 0x800000u);                /* halved, ties up: x^2/4 */
-  uint half_ = SEL(ax < 0x01000000u, (whole + SEL(neg, 0u, 1u)) >> 1, ax - 0x00800000u);
-  res = SEL(live, res, SEL(tiny, half_, SEL(same, ax, 0u))) | (ux & 0x80000000u);
+  res = SEL(live, res, SEL(tiny, st_half_up(ux), SEL(same, ax, 0u))) | (ux & 0x80000000u);
   return st_decided(SEL(ax > ST_INF, ST_NAN, res), live & ((up != dn) | under));
 }
 /* silu(x) = x sigmoid(x), bits in and bits out, correctly rounded for all 2^32 inputs (all tried; 3,915,852 left to fixed

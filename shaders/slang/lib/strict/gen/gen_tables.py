@@ -1,8 +1,9 @@
-"""The word table of log, log2, log1p, sin and cos: one list, so that a shader can read it from one buffer."""
+"""The word table of log, log2, log1p, sin, cos, erf and gelu_erf: one list, which a shader reads from one buffer."""
 
 from __future__ import annotations
 
 from fit import Header, f32_bits, round_to
+from gen_erf_cr import erf_rows, tail_fixed, tail_rows
 from mpmath import mp, mpf
 
 
@@ -59,6 +60,9 @@ def build() -> Header:
     parts |= {f"SIN_{key}": row for key, row in sine_rows().items()}
     parts["2PI"] = [0, 0, *[two_over_pi >> (32 * (7 - i)) & 0xFFFFFFFF for i in range(8)], 0]
     parts["2PID"] = [0, 0, *two_over_pi_words(37)]
+    parts |= {f"ERF_{key}": row for key, row in erf_rows().items()}
+    parts |= {f"TAIL_{key}": row for key, row in tail_rows().items()}
+    parts["TAIL_Q"] = tail_fixed()
     words: list[int] = []
     for name, row in parts.items():
         header.lines.append(f"#define ST_T_{name} {len(words)}u")

@@ -20,6 +20,9 @@ NAMES = (
     "exp_more",
     "extra_d",
     "cheap",
+    "tanh_cr",
+    "gelu_cr",
+    "erf_cr",
 )
 
 
