@@ -18,7 +18,7 @@ from fuelvk.base.errors import DriverNotFoundError, UnknownNameError, closest
 from fuelvk.kernels.types import BackendId, BackendImpl
 from fuelvk.optimizer.lower import Target
 from fuelvk.registry import default_kernel_registry
-from fuelvk.runtime.probe import Probe, verdict
+from fuelvk.runtime.probe import Probe, announce, verdict
 from fuelvk.runtime.storage import Array, Storage
 from fuelvk.vulkan import DeviceInfo, enumerate_devices, match_device
 
@@ -148,11 +148,17 @@ class VulkanDevice(Device):
         )
 
     def probe(self) -> Probe:
-        """Returns whether the device computes what strict claims stand on; probed once, when first asked for."""
+        """Returns whether the device computes what strict claims stand on; probed once, when first asked for.
+
+        Warns, once, of a device that does not.
+        """
         with self._probing:
-            if self._probe is None:
-                self._probe = verdict(self.vk)
-            return self._probe
+            found, first = self._probe, self._probe is None
+            if found is None:
+                found = self._probe = verdict(self.vk)
+        if first and not found.passed:
+            announce(self.info, found)
+        return found
 
     def doubts(self, backend: str, impl: BackendImpl) -> str | None:
         """Returns why a strict claim does not hold on this device, or None."""

@@ -151,7 +151,7 @@ def _keep(path: Path, probe: Probe) -> None:
 
 
 def verdict(device: Device) -> Probe:
-    """Returns what is known of a device: kept from before, or probed now. FUELVK_PROBE decides; warns of a failure."""
+    """Returns what is known of a device: kept from before, or probed now, as FUELVK_PROBE says."""
     mode = env.get("FUELVK_PROBE")
     if mode == "off":
         return Probe()
@@ -165,14 +165,17 @@ def verdict(device: Device) -> Probe:
             found = Probe((Failure("f32", "integer", (), f"no result: {error.message}", "a result", CASES),))
         else:
             _keep(_path(device.info, device.addressing), found)
-    if not found.passed:
-        warnings.warn(
-            f"{device.info.name}: its strict claims are not believed: the probe {found.summary()}. Strict requests use "
-            "the CPU reference instead, or are refused. FUELVK_PROBE=always asks the device again, off believes it.",
-            RuntimeWarning,
-            stacklevel=2,
-        )
     return found
+
+
+def announce(info: DeviceInfo, found: Probe) -> None:
+    """Warns that a device failed, and what that means."""
+    warnings.warn(
+        f"{info.name}: its strict claims are not believed: the probe {found.summary()}. Strict requests use the CPU "
+        "reference instead, or are refused. FUELVK_PROBE=always asks the device again, off believes it.",
+        RuntimeWarning,
+        stacklevel=3,
+    )
 
 
 def run(device: Device) -> Probe:

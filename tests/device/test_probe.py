@@ -136,8 +136,7 @@ def test_the_verdict_is_kept(fresh: VulkanDevice, monkeypatch: pytest.MonkeyPatc
     found = probe.Probe((probe.Failure("f32", "exp", ("3f800000", "0"), "1", "2", 3),), ("f32",))
     monkeypatch.setattr(probe, "run", lambda device: calls.append(1) or found)
     for _ in range(2):
-        with pytest.warns(RuntimeWarning):
-            assert probe.verdict(fresh.vk) == found
+        assert probe.verdict(fresh.vk) == found
     assert len(calls) == 1
     assert probe.stored(fresh.info, fresh.vk.addressing) == found
     (file,) = (tmp_path / "probe").iterdir()
@@ -152,8 +151,7 @@ def test_the_verdict_is_kept(fresh: VulkanDevice, monkeypatch: pytest.MonkeyPatc
     ):
         file.write_bytes(damaged)
         assert probe.stored(fresh.info, fresh.vk.addressing) is None, damaged
-    with pytest.warns(RuntimeWarning):
-        probe.verdict(fresh.vk)
+    probe.verdict(fresh.vk)
     assert len(calls) == 2 and file.read_bytes() == whole
 
 
@@ -179,8 +177,17 @@ def test_a_probe_that_cannot_run_is_a_failure_and_is_not_kept(
 
     monkeypatch.setattr(probe, "run", broken)
     with pytest.warns(RuntimeWarning, match="vkCreateComputePipelines failed"):
-        assert not probe.verdict(fresh.vk).passed
+        assert not fresh.probe().passed
     assert not (tmp_path / "probe").exists()
+
+
+def test_a_warning_made_an_error_is_raised_once(fresh: VulkanDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    spoil(monkeypatch, "f32", "log")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(RuntimeWarning, match="log in F32"):
+            fresh.probe()
+        assert not fresh.probe().passed
 
 
 def test_opening_and_moving_bytes_probe_nothing_before_a_claim_is_needed(

@@ -24,6 +24,8 @@ TARGET = ROOT / "fuelvk" / "runtime" / "probe_cases.json"
 HARD = ROOT / "tests" / "unit"
 LIBRARY = ROOT / "shaders" / "slang" / "lib"
 CASES = 64
+TWO_OVER_PI = 39
+"""Words of 2/pi in the table, two zeros before them included."""
 
 Words = list[int]
 Pair = tuple[int, int]
@@ -160,9 +162,10 @@ def hexadecimal(words: Words) -> str:
 
 
 def table() -> Words:
-    """The words of the strict library's table."""
+    """The words of the strict library's table that the functions read: all up to those of 2/pi for doubles."""
     text = (LIBRARY / "strict" / "tables_constants.h").read_text(encoding="utf-8")
-    return [int(word, 16) for word in re.findall(r"0x([0-9a-f]{8})u", text[text.index("ST_TABLE_WORDS") :])]
+    words = [int(word, 16) for word in re.findall(r"0x([0-9a-f]{8})u", text[text.index("ST_TABLE_WORDS") :])]
+    return words[: int(text.split("#define ST_T_2PID ", 1)[1].split("u", 1)[0]) + TWO_OVER_PI]
 
 
 def functions() -> list[str]:

@@ -27,8 +27,8 @@ FN st_angle_d st_reduce_near_d(double x) {
 /* a << s | b >> (32 - s) for s in [0, 31]. */
 FN uint st_funnel(uint a, uint b, uint s) { return (a << s) | SEL(s == 0u, 0u, b >> ((32u - s) & 31u)); }
 
-/* The same for the words h, l of a finite x with |x| >= 2^20 (Payne and Hanek): the mantissa times a window of 192 bits of
- * 2/pi, modulo 4; 135 bits of the product's fraction are right, where 62 may cancel. */
+/* The same for the words h, l of a finite x with |x| >= 2^20 (Payne and Hanek): the mantissa times a window of 192 bits
+ * of 2/pi, modulo 4; 135 bits of the product's fraction are right, where 62 may cancel. */
 FN st_angle_d st_reduce_far_d(uint h, uint l) {
   uint m = (h & 0x000fffffu) | 0x00100000u; uint pos = ((h >> 20) & 2047u) - 1013u;
   uint w = ST_T_2PID + (pos >> 5); uint s = pos & 31u;
@@ -56,7 +56,8 @@ FN st_angle_d st_reduce_far_d(uint h, uint l) {
   up2 = up2 + SEL(up != 0u && (mid.h | mid.l) == 0u, 1u, 0u);
   uint top = a0 + b0 + up2;
   uint flip = SEL((top & 0x20000000u) != 0u, 0xffffffffu, 0u);       /* more than half a quarter: count from the next */
-  double d0 = st_word_d((top ^ flip) & 0x3fffffffu) * st_power_d(-30); double d1 = st_word_d(mid.h ^ flip) * st_power_d(-62);
+  double d0 = st_word_d((top ^ flip) & 0x3fffffffu) * st_power_d(-30);
+  double d1 = st_word_d(mid.h ^ flip) * st_power_d(-62);
   double d2 = st_word_d(mid.l ^ flip) * st_power_d(-94);
   double d3 = st_word_d(lo.h ^ flip) * st_power_d(-126) + st_word_d(lo.l ^ flip) * st_power_d(-158);
   st_dd p = st_quick_sum_d(d0, d1); st_dd q = st_quick_sum_d(d2, d3);
