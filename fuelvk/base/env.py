@@ -76,6 +76,12 @@ VARIABLES: tuple[Variable, ...] = (
         "Folder for compilers, drivers, pipeline caches; default: the user's cache folder.",
     ),
     Variable(
+        "FUELVK_LEDGER_DIR",
+        Path,
+        None,
+        "Folder of your own ledgers, which `fuelvk verify` writes; default: `fuelvk/ledgers` in the user's data folder.",
+    ),
+    Variable(
         "FUELVK_SLANGC", str, None, "Path of slangc used to build shaders instead of the pinned package."
     ),
     Variable(

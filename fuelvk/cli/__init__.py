@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("doctor", "check loader, drivers, compilers, caches and run a smoke dispatch"),
     "ops": ("ops", "list the ops with their implementations and claims"),
     "explain": ("explain", "say which kernel would run for a call, and why not the others"),
+    "verify": ("verify", "hold kernels to their claims on a device, and keep what was found"),
     "embed": ("embed", "turn sentences into vectors with all-MiniLM-L6-v2"),
     "profile": ("profile", "run one op and show the time of its kernels"),
     "build-shaders": ("shaders", "compile the shaders of a source tree"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import abc
 import os
+import platform
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +17,7 @@ import numpy as np
 from fuelvk.base import env
 from fuelvk.base.dtypes import DType
 from fuelvk.base.errors import DriverNotFoundError, UnknownNameError, closest
+from fuelvk.evidence import Place
 from fuelvk.kernels.types import BackendId, BackendImpl
 from fuelvk.optimizer.lower import Target
 from fuelvk.registry import default_kernel_registry
@@ -67,6 +70,10 @@ class Device(abc.ABC):
     def usable(self) -> bool:
         """False once a device was lost, closed, or left behind by a fork."""
         return True
+
+    def place(self, backend: str) -> Place:
+        """Returns the device and driver that kernels of ``backend`` run on here, as ledgers name them."""
+        return Place("cpu", "CPU reference", f"{platform.machine()} {sys.platform}")
 
     @abc.abstractmethod
     def target(self, only: BackendId | None = None) -> Target:
@@ -131,6 +138,13 @@ class VulkanDevice(Device):
     @property
     def usable(self) -> bool:
         return self.vk.usable
+
+    def place(self, backend: str) -> Place:
+        if backend != BackendId.VULKAN:
+            return super().place(backend)
+        info = self.info
+        build = info.driver_info or f"{info.driver_version >> 22}.{info.driver_version >> 12 & 0x3FF}"
+        return Place("vulkan", info.name, f"{info.driver_name} {build}")
 
     def target(self, only: BackendId | None = None) -> Target:
         order = (

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from fuelvk.base.errors import ShaderBuildError
+from fuelvk.base.files import exclusive, replace_file
 from fuelvk.shaderbuild.compilers import Compiler, compiler_for
-from fuelvk.shaderbuild.locks import exclusive, replace_file
 from fuelvk.shaderbuild.manifest import FORMAT, MANIFEST, checksum, read_document, variant_name
 from fuelvk.shaderbuild.paths import output_dir, source_root
 from fuelvk.shaderbuild.reflect import reflect

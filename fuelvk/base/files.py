@@ -1,4 +1,4 @@
-"""One writer at a time, between processes."""
+"""Files that several processes write: one writer at a time, and a reader sees all of a file or none."""
 
 from __future__ import annotations
 

@@ -1,0 +1,131 @@
+"""All ledgers together: those that ship with fuelvk and the user's own, read when first asked.
+
+Routing asks for one revision at a time, so files are kept as text and only the lines that name the revision are
+parsed; a line that is no record proves nothing, and ``problems`` names it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fuelvk.base import env
+from fuelvk.base.errors import FormatError
+from fuelvk.evidence import ledger
+from fuelvk.evidence.records import Place, Record
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One ledger file as text."""
+
+    path: Path
+    place: Place
+    text: str
+
+
+@dataclass(slots=True)
+class Book:
+    """Ledger files as text, in the order in which they are believed: the user's own first."""
+
+    sources: tuple[Source, ...]
+    problems: list[str] = field(default_factory=list)
+    _known: dict[str, tuple[tuple[Place, Record], ...]] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, folders: Iterable[Path]) -> Book:
+        """Returns the ledgers in ``folders``; a file that is none is named in ``problems``."""
+        sources, problems = [], []
+        for folder in folders:
+            for path in sorted(folder.glob(f"*{ledger.SUFFIX}")) if folder.is_dir() else ():
+                try:
+                    text = path.read_text(encoding="utf-8")
+                    place = Place.parse(text.split("\n", 1)[0])
+                except (OSError, UnicodeDecodeError, FormatError) as error:
+                    problems.append(f"{path} is set aside: {error}")
+                else:
+                    sources.append(Source(path, place, text))
+        return cls(tuple(sources), problems)
+
+    def places(self) -> tuple[Place, ...]:
+        """Returns the places that have a ledger, each once."""
+        return tuple(dict.fromkeys(s.place for s in self.sources))
+
+    def of_revision(self, revision: str) -> tuple[tuple[Place, Record], ...]:
+        """Returns every record of a revision with its place; of two for one claim and place the first file's."""
+        found = self._known.get(revision)
+        if found is None:
+            found = self._known[revision] = tuple(self._search(revision))
+        return found
+
+    def _search(self, revision: str) -> Iterator[tuple[Place, Record]]:
+        wanted = f'"revision": "{revision}"'
+        seen: set[tuple[Place, tuple[str, ...]]] = set()
+        for source in self.sources:
+            lines: dict[tuple[str, ...], Record] = {}
+            at = source.text.find(wanted)
+            while at >= 0:
+                start, end = source.text.rfind("\n", 0, at) + 1, source.text.find("\n", at)
+                end = len(source.text) if end < 0 else end
+                try:
+                    record = Record.parse(source.text[start:end])
+                except FormatError as error:
+                    self.problems.append(f"{source.path}: {error}")
+                else:
+                    old = lines.get(record.key)
+                    if old is None or (record.date, not record.passed) >= (old.date, not old.passed):
+                        lines[record.key] = record
+                at = source.text.find(wanted, end)
+            for key, record in lines.items():
+                if (source.place, key) not in seen:
+                    seen.add((source.place, key))
+                    yield source.place, record
+
+    def ledgers(self) -> tuple[ledger.Ledger, ...]:
+        """Returns every ledger parsed in full, those of one place joined; ``problems`` grows by what is damaged."""
+        joined: dict[Place, ledger.Ledger] = {}
+        for source in self.sources:
+            found = ledger.parse(source.text, str(source.path))
+            self.problems += [p for p in found.problems if p not in self.problems]
+            known = joined.setdefault(source.place, found)
+            if known is not found:
+                for key, record in found.records.items():
+                    known.records.setdefault(key, record)
+        return tuple(joined.values())
+
+
+def shipped_dir() -> Path:
+    """Returns the folder of the ledgers that come with fuelvk."""
+    return Path(__file__).parent / "ledgers"
+
+
+def ledger_dir() -> Path:
+    """Returns the folder of the user's own ledgers: FUELVK_LEDGER_DIR, or ``fuelvk/ledgers`` in the user's data."""
+    chosen = env.get("FUELVK_LEDGER_DIR")
+    if chosen is not None:
+        return Path(chosen)
+    from platformdirs import user_data_path
+
+    return user_data_path("fuelvk", appauthor=False) / "ledgers"
+
+
+_lock = threading.Lock()
+_books: dict[tuple[Path, ...], Book] = {}
+
+
+def book() -> Book:
+    """Returns the ledgers of this process, read on first use and after ``forget``."""
+    folders = tuple(dict.fromkeys((ledger_dir(), shipped_dir())))
+    with _lock:
+        found = _books.get(folders)
+        if found is None:
+            found = _books[folders] = Book.open(folders)
+        return found
+
+
+def forget() -> None:
+    """Drops what was read, so that records written since are seen."""
+    with _lock:
+        _books.clear()

@@ -1,0 +1,98 @@
+"""One ledger file: a line that names device and driver, then one record a line, sorted, so that files merge by line.
+
+A line that is no record is named in ``problems`` and not believed; ``update`` moves it to ``<file>.aside`` and keeps
+it there. A file that is no ledger, or that of another place, is moved there as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fuelvk.base.errors import FormatError
+from fuelvk.base.files import exclusive, replace_file
+from fuelvk.evidence.records import Place, Record
+
+SUFFIX = ".jsonl"
+
+
+@dataclass(slots=True)
+class Ledger:
+    """The records of one place. ``problems`` names what was not believed, ``damaged`` holds those lines."""
+
+    place: Place
+    records: dict[tuple[str, ...], Record] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)
+
+    def add(self, record: Record) -> None:
+        """Takes a record; of two for one claim the later one stays, on the same day one that failed."""
+        old = self.records.get(record.key)
+        if old is None or (record.date, not record.passed) >= (old.date, not old.passed):
+            self.records[record.key] = record
+
+    def text(self) -> str:
+        """Returns the file: the same bytes for the same records."""
+        return "\n".join([self.place.header(), *(r.line() for _, r in sorted(self.records.items()))]) + "\n"
+
+
+def parse(text: str, name: str) -> Ledger:
+    """Returns the ledger in ``text``; raises FormatError when the first line does not name a place."""
+    lines = text.split("\n")
+    try:
+        found = Ledger(Place.parse(lines[0]))
+    except FormatError as error:
+        raise FormatError(
+            f"{name} is set aside: {error.message}", seen=error.seen, allowed=error.allowed
+        ) from None
+    for number, line in enumerate(lines[1:], 2):
+        if not line.strip():
+            continue
+        try:
+            found.add(Record.parse(line))
+        except FormatError as error:
+            found.problems.append(f"{name}:{number}: {error}")
+            found.damaged.append(line)
+    return found
+
+
+def read(path: Path) -> Ledger:
+    """Returns the ledger in a file; raises FormatError when it cannot be read or is not a ledger."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FormatError(f"{path} is set aside: it cannot be read", seen=error) from None
+    return parse(text, str(path))
+
+
+def update(folder: Path, place: Place, records: Iterable[Record]) -> Ledger:
+    """Adds records to the ledger of ``place`` in ``folder``, replacing older ones of the same claims; atomic.
+
+    Several processes may do so at once. Nothing that was in the file is lost: what is not believed goes to
+    ``<file>.aside``, named in ``problems`` of the ledger returned.
+    """
+    path = folder / f"{place.slug}{SUFFIX}"
+    with exclusive(folder / f".{path.name}.lock"):
+        found = Ledger(place)
+        if path.exists():
+            try:
+                found = read(path)
+                if found.place != place:
+                    raise FormatError(f"{path} is set aside: it belongs to {found.place}", allowed=str(place))
+            except FormatError as error:
+                found = Ledger(place, problems=[str(error)])
+                _set_aside(path, path.read_bytes())
+        if found.damaged:
+            _set_aside(path, "".join(f"{line}\n" for line in found.damaged).encode())
+            found.damaged = []
+        for record in records:
+            found.records[record.key] = record
+        replace_file(path, found.text().encode())
+    return found
+
+
+def _set_aside(path: Path, content: bytes) -> None:
+    """Appends what is not believed to a file beside the ledger."""
+    with path.with_name(path.name + ".aside").open("ab") as file:
+        file.write(content if content.endswith(b"\n") else content + b"\n")

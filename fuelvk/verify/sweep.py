@@ -1,0 +1,295 @@
+"""All 2^32 inputs of an F32 function on the C kernel and on a Vulkan device, against the exact results.
+
+Every result is held against ``cpu_reference.truth``: a double with a stated error, mpmath near a boundary between two
+floats. A strict Vulkan kernel is compared with the C kernel's bytes as well. The sweep goes on where an earlier one
+was interrupted; what it found becomes a record of claim "sweep" in the ledger of each device.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cpu_reference.truth import FUNCTIONS, Judgement, judge
+from fuelvk.base.dtypes import DType
+from fuelvk.base.errors import ParameterError, UnsupportedError
+from fuelvk.base.files import replace_file
+from fuelvk.base.hashing import digest64
+from fuelvk.evidence import Place, Record, ledger_dir, update
+from fuelvk.graph.registry import find_op
+from fuelvk.graph.types import OpEntry
+from fuelvk.kernels.types import BackendImpl
+from fuelvk.registry import default_kernel_registry
+from fuelvk.runtime.devices import Device, VulkanDevice
+from fuelvk.runtime.devices import device as find_device
+from fuelvk.runtime.executor import Program, program
+from fuelvk.verify.harness import RefusedError, plan_of
+
+Array = np.ndarray[Any, Any]
+Progress = Callable[[int, int], None]
+
+PROTOCOL = 1
+LAST = 0xFFFFFFFF
+CHUNK = 1 << 22
+_SAVE_EVERY = 5.0  # seconds
+_SIGN_OFF = np.uint32(0x7FFFFFFF)
+_INFINITY = np.uint32(0x7F800000)
+_FLUSHED = np.uint32(0x01000000)  # below 2^-125, where a device that flushes may give zero
+
+
+@dataclass(slots=True)
+class Part:
+    """One implementation under the sweep, and what was found of it so far.
+
+    ``differing`` counts results that are not the C kernel's bytes (NaN payloads are free), ``differs_at`` is the
+    first such input.
+    """
+
+    backend: str
+    impl: BackendImpl
+    place: Place
+    found: Judgement = field(default_factory=Judgement)
+    differing: int = 0
+    differs_at: int = -1
+
+    @property
+    def identity(self) -> str:
+        return f"{self.backend} {self.impl.name} {self.impl.revision} {self.place}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a sweep found of one implementation; ``record`` is its line in the ledger of ``place``."""
+
+    place: Place
+    record: Record
+
+
+def swept_ops() -> tuple[str, ...]:
+    """Returns the names of the ops that can be swept."""
+    return tuple(name for name in FUNCTIONS if find_op(name) is not None)
+
+
+class Sweep:
+    """The sweep of one function over the inputs of bits ``first`` to ``last``.
+
+    Without ``device`` the best Vulkan device is taken, or none where there is none.
+    """
+
+    def __init__(
+        self,
+        op: OpEntry,
+        device: str | Device | None = None,
+        *,
+        first: int = 0,
+        last: int = LAST,
+        chunk: int = CHUNK,
+        folder: Path | None = None,
+    ) -> None:
+        if op.name not in FUNCTIONS:
+            raise UnsupportedError(
+                "this op cannot be swept: it is no F32 function of one input", asked=op.name,
+                allowed=", ".join(swept_ops()),
+            )  # fmt: skip
+        if not 0 <= first <= last <= LAST:
+            raise ParameterError(
+                "no range of inputs",
+                asked=f"{first:#x}:{last:#x}",
+                allowed="0 <= FIRST <= LAST <= 0xffffffff",
+            )
+        self.op, self.first, self.last, self.chunk = op, first, last, chunk
+        self.device = find_device(device)
+        self.parts = self._parts()
+        self.next = first
+        self.folder = folder if folder is not None else ledger_dir()
+        name = digest64(*(p.place.slug for p in self.parts), first, last)
+        self._state = self.folder / "unfinished" / f"{op.name}-{name:016x}.json"
+
+    def _parts(self) -> list[Part]:
+        parts: list[Part] = []
+        host = find_device("cpu")
+        for backend, impl in default_kernel_registry().impls_for(self.op.id):
+            if impl.dtypes != (DType.F32, DType.F32):
+                continue
+            if backend == "cpu" and impl.precision.canonical:
+                parts.insert(0, Part(backend, impl, host.place(backend)))
+            elif backend == "vulkan" and isinstance(self.device, VulkanDevice):
+                parts.append(Part(backend, impl, self.device.place(backend)))
+        if not parts or parts[0].backend != "cpu":
+            raise UnsupportedError("no C kernel of this function in F32", asked=self.op.name)
+        return parts
+
+    def resume(self) -> bool:
+        """Goes on where an earlier sweep of the same kernels stopped; False where there is none."""
+        try:
+            state = json.loads(self._state.read_text(encoding="utf-8"))
+            if state["protocol"] != PROTOCOL or [p["identity"] for p in state["parts"]] != [
+                p.identity for p in self.parts
+            ]:
+                return False
+            for part, row in zip(self.parts, state["parts"], strict=True):
+                part.found = Judgement(**{**row["found"], "worst": float(row["found"]["worst"])})
+                part.differing, part.differs_at = int(row["differing"]), int(row["differs_at"])
+            self.next = int(state["next"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
+        return True
+
+    def _save(self) -> None:
+        rows = [
+            {
+                "identity": p.identity,
+                "found": {**asdict(p.found), "worst": str(p.found.worst)},
+                "differing": p.differing,
+                "differs_at": p.differs_at,
+            }
+            for p in self.parts
+        ]
+        replace_file(
+            self._state, json.dumps({"protocol": PROTOCOL, "next": self.next, "parts": rows}).encode()
+        )
+
+    def run(self, progress: Progress | None = None) -> tuple[Outcome, ...]:
+        """Tries what is left; records the outcome in the ledgers when the range is all of F32.
+
+        ``progress`` is called with inputs done and inputs in all. Interrupted (KeyboardInterrupt), it leaves its
+        state behind for ``resume``.
+        """
+        runners = self._runners()
+        total = self.last - self.first + 1
+        saved = time.monotonic()
+        try:
+            with ThreadPoolExecutor(2) as pool:
+                while self.next <= self.last:
+                    stop = min(self.next + self.chunk, self.last + 1)
+                    self._step(runners, np.arange(self.next, stop, dtype=np.uint64).astype(np.uint32), pool)
+                    self.next = stop
+                    if progress is not None:
+                        progress(self.next - self.first, total)
+                    if time.monotonic() - saved > _SAVE_EVERY:
+                        self._save()
+                        saved = time.monotonic()
+        except BaseException:
+            self._save()
+            raise
+        outcomes = tuple(Outcome(p.place, self._record(p)) for p in self.parts)
+        if (self.first, self.last) == (0, LAST):
+            for place in {o.place: None for o in outcomes}:
+                update(self.folder, place, [o.record for o in outcomes if o.place == place])
+        with contextlib.suppress(FileNotFoundError):
+            self._state.unlink()
+        return outcomes
+
+    def _runners(self) -> list[Callable[[Array], Array]]:
+        """Returns each part as a function of an F32 array; parts that refuse the call are dropped."""
+        host = find_device("cpu")
+        kept: list[Part] = []
+        runners = []
+        for part in self.parts:
+            where = self.device if part.backend == "vulkan" else host
+            try:
+                runners.append(_runner(self.op, part, where))
+            except RefusedError:
+                if part.backend == "cpu":
+                    raise UnsupportedError("the C kernel cannot run", asked=self.op.name) from None
+                continue
+            kept.append(part)
+        self.parts = kept
+        return runners
+
+    def _step(
+        self, runners: Sequence[Callable[[Array], Array]], inputs: Array, pool: ThreadPoolExecutor
+    ) -> None:
+        values = inputs.view(np.float32)
+        canonical = runners[0](values).view(np.uint32)
+        found = self._judged(inputs, canonical, pool)
+        self.parts[0].found.merge(found)
+        for part, runner in zip(self.parts[1:], runners[1:], strict=True):
+            results = runner(values).view(np.uint32)
+            if not np.array_equal(results, canonical):
+                self._compare(part, inputs, results, canonical)
+                part.found.merge(self._judged(inputs, results, pool))
+            else:
+                part.found.merge(found)
+
+    def _judged(self, inputs: Array, results: Array, pool: ThreadPoolExecutor) -> Judgement:
+        half = inputs.size // 2
+        waiting = [
+            pool.submit(judge, self.op.name, int(piece[0]), results[start : start + piece.size])
+            for start, piece in ((0, inputs[:half]), (half, inputs[half:]))
+            if piece.size
+        ]
+        found = Judgement()
+        for each in waiting:
+            found.merge(each.result())
+        return found
+
+    def _compare(self, part: Part, inputs: Array, results: Array, canonical: Array) -> None:
+        both_nan = ((results & _SIGN_OFF) > _INFINITY) & ((canonical & _SIGN_OFF) > _INFINITY)
+        differ = (results != canonical) & ~both_nan
+        count = int(np.count_nonzero(differ))
+        if count and part.differs_at < 0:
+            part.differs_at = int(inputs[int(differ.argmax())])
+        part.differing += count
+
+    def _record(self, part: Part) -> Record:
+        found, claim = part.found, part.impl.precision
+        within = claim.max_ulp is None or found.worst <= claim.max_ulp
+        equal = not claim.canonical or part.differing == 0
+        notes = []
+        if not claim.canonical:
+            notes.append("not a strict kernel: other bits than the C kernel's are no fault")
+        if part.differs_at >= 0:
+            notes.append(f"differs from the C kernel first at {shown(part.differs_at)}")
+        return Record(
+            op=self.op.name,
+            backend=part.backend,
+            impl=part.impl.name,
+            dtypes=tuple(d.key for d in part.impl.dtypes),
+            revision=str(part.impl.revision),
+            claim="sweep",
+            promised="" if claim.max_ulp is None else f"{claim.max_ulp:g} ULP",
+            worst=round(found.worst, 9),
+            where=shown(found.worst_at),
+            inputs=found.inputs,
+            shapes=1,
+            seed=0,
+            protocol=PROTOCOL,
+            date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+            passed=within and equal,
+            counts={
+                "not_correctly_rounded": found.wrong,
+                "settled_by_mpmath": found.settled,
+                "bytes_unlike_c": part.differing,
+            },
+            notes="; ".join(notes),
+        )
+
+
+def shown(bits: int) -> str:
+    """Returns a float by its bits and its value."""
+    return f"{bits:#010x} ({float(np.uint32(bits).view(np.float32)):.9g})"
+
+
+def _runner(op: OpEntry, part: Part, device: Device) -> Callable[[Array], Array]:
+    programs: dict[int, Program] = {}
+
+    def run(values: Array) -> Array:
+        made = programs.get(values.size)
+        if made is None:
+            made = programs[values.size] = program(
+                plan_of(op, part.backend, part.impl, (values,), {}, device), device
+            )
+        return made.run([values])[0].numpy()
+
+    run(np.zeros(1, np.float32))
+    return run
