@@ -15,6 +15,9 @@
 #define ST_SC_EPR U2F(0x2d000000u) /* 7.27595761e-12 */
 #define ST_SC_EPA U2F(0x2d6b851fu) /* 1.33877623e-11 */
 #define ST_SC_EPK U2F(0x2a000000u) /* 1.13686838e-13 */
+#define ST_SC_EPF U2F(0x2b800000u) /* 9.09494702e-13 */
+#define ST_SC_STEP_H U2F(0x3dc91000u) /* 0.0981750488 */
+#define ST_SC_STEP_L U2F(0xb495777au) /* -2.78403434e-7 */
 #define ST_SC_PIO2H 0xc90fdaa2u
 #define ST_SC_PIO2L 0x2168c235u
 #define ST_SC_QS0H 0x80000000u

@@ -6,7 +6,9 @@
 #include "exp_constants.h"
 #include "tables.h"
 #include "sincos_constants.h"
+#include "sincos_turns.h"
 
+#define ST_SC_NEAR 0x44c00000u                                       /* 1536 */
 #define ST_SC_SIN(k) p = st_alternate(p, rr, ST_SC_QS##k##H, ST_SC_QS##k##L)
 #define ST_SC_COS(k) p = st_alternate(p, rr, ST_SC_QC##k##H, ST_SC_QC##k##L)
 
@@ -55,19 +57,43 @@ FN uint st_sincos_cr_fixed(uint ux, uint turn) {
   return st_round_any(m, e) | sign;
 }
 
-/* The fast path for 2^-12 < |x| <= 1536: k = round(32 x/pi), x - k pi/32 in two parts, S + C r - S r^2/2 + ... with
- * S, C = sin and cos of k pi/32 (12-bit high part and rest) as hi + lo. Larger |x| is left to the fixed-point path. */
-FN st_u64 st_sincos_cr_try(uint ux, uint turn) {
-  uint ax = ux & 0x7fffffffu;
-  bool small = ax <= 0x39800000u; bool big = ax > 0x44c00000u;
-  float x = U2F(SEL(small || big, 0x3f800000u, ux));
-  float t = x * ST_SC_INV + ST_EXP_MAGIC; float kf = t - ST_EXP_MAGIC; int k = (int)(F2U(t) - 0x4b400000u);
+/* x as k pi/32 + h + l, e bounding its absolute error. */
+#ifdef ST_LANGUAGE_C
+typedef struct { float h; float l; float e; int k; } st_sc_arc;
+#else
+struct st_sc_arc { float h; float l; float e; int k; };
+#endif
+/* |x| <= 1536: k = round(32 x/pi), k pi/32 in four parts, the first three products exact. */
+FN st_sc_arc st_sc_near(uint ux) {
+  float x = U2F(ux);
+  float t = x * ST_SC_INV + ST_EXP_MAGIC; float kf = t - ST_EXP_MAGIC;
   float t1 = x - kf * ST_SC_P1;
   float p2 = kf * ST_SC_P2; float d1 = t1 - p2; float b1 = d1 - t1; float e1 = (t1 - (d1 - b1)) - (p2 + b1);
   float p3 = kf * ST_SC_P3; float d2 = d1 - p3; float b2 = d2 - d1; float e2 = (d1 - (d2 - b2)) - (p3 + b2);
   float w = (e1 + e2) - kf * ST_SC_P4;
-  float rh = d2 + w; float b3 = rh - d2; float rl = (d2 - (rh - b3)) + (w - b3);
-  uint js = ((uint)k + turn * 16u) & 63u; uint jc = (js + 16u) & 63u;
+  st_sc_arc r; r.k = (int)(F2U(t) - 0x4b400000u);
+  r.h = d2 + w; float b3 = r.h - d2; r.l = (d2 - (r.h - b3)) + (w - b3);
+  r.e = U2F(SEL(r.k == 0, 0u, F2U(ST_SC_EPK)));
+  return r;
+}
+/* |x| >= 64 finite: k from the leading bits of x in turns, the rest times pi/32 in two parts; k counts some turn more,
+ * so that it is never 0. */
+FN st_sc_arc st_sc_far(uint ux) {
+  uint sign = ux & 0x80000000u;
+  st_u64 a = st_turns(ux ^ sign);
+  st_ff f = st_fraction_ff(st_mk64((a.h << 6) | (a.l >> 26), a.l << 6));
+  float fh = st_hi12(f.h); float p = fh * ST_SC_STEP_H;
+  float q = (f.h - fh) * ST_SC_STEP_H + (f.h * ST_SC_STEP_L + f.l * ST_SC_STEP_H);
+  float h = p + q; int k = 64 + (int)((a.h + 0x02000000u) >> 26);
+  st_sc_arc r; r.h = U2F(F2U(h) ^ sign); r.l = U2F(F2U((p - h) + q) ^ sign);
+  r.e = ST_SC_EPF; r.k = SEL(sign != 0u, -k, k);
+  return r;
+}
+/* sin (turn = 0) or cos (turn = 1) of an arc: S + C r - S r^2/2 + ... as hi + lo, S and C = sin and cos of k pi/32
+ * (12-bit high part and rest), with the bound of its error. */
+FN st_u64 st_sc_round(st_sc_arc r, uint turn) {
+  float rh = r.h; float rl = r.l;
+  uint js = ((uint)r.k + turn * 16u) & 63u; uint jc = (js + 16u) & 63u;
   uint top = ST_TABLE(ST_T_SIN_H + js); float Sh = U2F(top); float Sl = U2F(ST_TABLE(ST_T_SIN_L + js));
   float Ch = U2F(ST_TABLE(ST_T_SIN_H + jc)); float Cl = U2F(ST_TABLE(ST_T_SIN_L + jc));
   float a = st_hi12(rh); float b = rh - a;
@@ -81,22 +107,45 @@ FN st_u64 st_sincos_cr_try(uint ux, uint turn) {
   float ls = Sl * s0h + (Sh + Sl) * (s0l + (a * b + (b * b * ST_HALF + (rh * rl - qc))));
   float lo = Sl + (he + (se + (lc - ls)));
   float part = U2F(SEL(top == 0u, F2U(ST_SC_EP0), F2U(ST_SC_EPR)));
-  float whole = U2F(SEL(top == 0u, 0u, F2U(ST_SC_EPA))) + U2F(SEL(k == 0, 0u, F2U(ST_SC_EPK)));
-  float ep = U2F(F2U(hi) & 0x7fffffffu) * part + whole;
+  float ep = U2F(F2U(hi) & 0x7fffffffu) * part + (U2F(SEL(top == 0u, 0u, F2U(ST_SC_EPA))) + r.e);
   uint up = F2U(hi + (lo + ep)); uint dn = F2U(hi + (lo - ep));
-  uint res = SEL(small, SEL(turn == 0u, ux, 0x3f800000u), up);
-  return st_decided(SEL(ax >= ST_INF, ST_NAN, res), !small && ax < ST_INF && (big || up != dn));
+  return st_decided(up, up != dn);
+}
+FN uint st_sc_limit(uint ux, uint turn, uint bits) {
+  uint ax = ux & 0x7fffffffu; uint res = SEL(ax <= 0x39800000u, SEL(turn == 0u, ux, 0x3f800000u), bits);
+  return SEL(ax >= ST_INF, ST_NAN, res);
 }
 
-/* sin and cos, bits in and bits out, correctly rounded. |x| <= 2^-12 gives x and 1. */
-FN uint st_sin_cr(uint ux) {
-  st_u64 t = st_sincos_cr_try(ux, 0u);
-  if (t.l != 0u) return st_sincos_cr_fixed(ux, 0u);
-  return t.h;
+/* The fast path for |x| <= 1536; larger |x| is left undecided. |x| <= 2^-12 gives x and 1. */
+FN st_u64 st_sincos_cr_try(uint ux, uint turn) {
+  uint ax = ux & 0x7fffffffu;
+  bool live = ax > 0x39800000u && ax <= ST_SC_NEAR;
+  st_u64 t = st_sc_round(st_sc_near(SEL(live, ux, 0x3f800000u)), turn);
+  return st_decided(st_sc_limit(ux, turn, t.h), (live && t.l != 0u) || (ax > ST_SC_NEAR && ax < ST_INF));
 }
-FN uint st_cos_cr(uint ux) {
-  st_u64 t = st_sincos_cr_try(ux, 1u);
-  if (t.l != 0u) return st_sincos_cr_fixed(ux, 1u);
-  return t.h;
+/* What that leaves: the same sums on the reduction by integers, then fixed point. */
+FN uint st_sincos_cr_rest(uint ux, uint turn) {
+  if ((ux & 0x7fffffffu) > ST_SC_NEAR) {
+    st_u64 t = st_sc_round(st_sc_far(ux), turn);
+    if (t.l == 0u) return t.h;
+  }
+  return st_sincos_cr_fixed(ux, turn);
 }
+FN uint st_sincos_cr(uint ux, uint turn) {
+  uint ax = ux & 0x7fffffffu;
+  bool live = ax > 0x39800000u && ax < ST_INF; bool far = live && ax > ST_SC_NEAR;
+  st_sc_arc r = st_sc_near(SEL(live && !far, ux, 0x3f800000u));
+  if (far) r = st_sc_far(ux);
+  st_u64 t = st_sc_round(r, turn);
+  if (live && t.l != 0u) t.h = st_sincos_cr_fixed(ux, turn);
+  return st_sc_limit(ux, turn, t.h);
+}
+
+/* sin and cos, bits in and bits out, correctly rounded. */
+FN st_u64 st_sin_cr_try(uint ux) { return st_sincos_cr_try(ux, 0u); }
+FN st_u64 st_cos_cr_try(uint ux) { return st_sincos_cr_try(ux, 1u); }
+FN uint st_sin_cr_fixed(uint ux) { return st_sincos_cr_rest(ux, 0u); }
+FN uint st_cos_cr_fixed(uint ux) { return st_sincos_cr_rest(ux, 1u); }
+FN uint st_sin_cr(uint ux) { return st_sincos_cr(ux, 0u); }
+FN uint st_cos_cr(uint ux) { return st_sincos_cr(ux, 1u); }
 #endif

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fit import Header, f32_bits
+from fit import Header, f32_bits, round_to
 from gen_tables import grid
 from mpmath import mp, mpf
 
@@ -24,6 +24,10 @@ def build() -> Header:
     header.f32("ST_SC_EPR", mpf(2) ** -37)
     header.f32("ST_SC_EPA", mpf(2) ** -36 * mpf("0.92"))
     header.f32("ST_SC_EPK", mpf(2) ** -43)
+    header.f32("ST_SC_EPF", mpf(2) ** -40)
+    high = round_to(step, 12)
+    header.f32("ST_SC_STEP_H", high)
+    header.f32("ST_SC_STEP_L", step - high)
     header.fixed("ST_SC_PIO2", mp.pi / 2, 63)
     for k in range(11):
         header.fixed(f"ST_SC_QS{k}", 1 / mp.factorial(2 * k + 1), 63)
