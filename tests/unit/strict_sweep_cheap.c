@@ -14,7 +14,8 @@
 
 #define BLOCK 4096
 static float in[BLOCK], out[BLOCK];
-static double wide[BLOCK], truth[BLOCK], unit[BLOCK], error[BLOCK];
+static double wide[BLOCK], truth[BLOCK], error[BLOCK];
+static uint64_t doubt[BLOCK];
 
 typedef struct {
   const char *name; void (*map)(void); void (*truth)(const double *, double *, long); long double (*exact)(long double);
@@ -58,6 +59,27 @@ static double exact_error(float r, long double t) {
   return (double)(fabsl(value - t) / last_place((double)t));
 }
 
+static uint64_t bits_of(double d) { uint64_t u; memcpy(&u, &d, 8); return u; }
+static double of_bits(uint64_t u) { double d; memcpy(&d, &u, 8); return d; }
+
+/* error[i] by the truth in double; doubt[i] where that does not settle it: above 1 ULP or of another sign, unless both
+ * are NaN or the same infinity. Returns whether there is any doubt. */
+static uint64_t judge(void) {
+  uint64_t any = 0;
+  for (int i = 0; i < BLOCK; i++) {
+    uint64_t t = bits_of(truth[i]); uint64_t e = t >> 52 & 2047u; e = e < 897u ? 897u : e > 1150u ? 1150u : e;
+    uint64_t far = bits_of(fabs((double)out[i] - truth[i]) * of_bits((2069u - e) << 52));    /* times 1/unit */
+    uint64_t r = F2U(out[i]); uint64_t wild = (t & ~0ull >> 1) > 0x7ff0000000000000u;
+    uint64_t same = F2U((float)truth[i]) == r; uint64_t nan = r == ST_NAN;
+    uint64_t settled = same | (wild & nan);
+    far = settled & (e == 1150u) ? 0 : far;
+    error[i] = of_bits(far);
+    doubt[i] = (far > 0x3ff0000000000000u) | ((r >> 31 ^ t >> 63) & (settled ^ 1u));
+    any |= doubt[i];
+  }
+  return any;
+}
+
 int main(int count, char **words) {
   const char *wanted = count > 1 ? words[1] : "all";
   unsigned long step = count > 2 ? strtoul(words[2], 0, 0) : 1;
@@ -71,32 +93,23 @@ int main(int count, char **words) {
       for (int i = 0; i < BLOCK; i++) { in[i] = U2F((uint)(base + (unsigned long)i * step)); wide[i] = (double)in[i]; }
       f->map();
       f->truth(wide, truth, BLOCK);
-      int suspects = 0;
-      for (int i = 0; i < BLOCK; i++) {
-        uint64_t bits; memcpy(&bits, &truth[i], 8);
-        uint64_t e = bits >> 52 & 2047u; e = e < 897u ? 897u : e;
-        uint64_t scale = (uint64_t)(2046u + 23u - e) << 52;             /* 1/unit */
-        memcpy(&unit[i], &scale, 8);
-        error[i] = fabs((double)out[i] - truth[i]) * unit[i];
-        uint ob = F2U(out[i]);
-        bool fine = error[i] <= 1.0 && (ob & 0x7f800000u) != 0u && e < 1150u && (ob >> 31) == (uint)(bits >> 63);
-        suspects += !fine;
-      }
       tried += BLOCK;
-      for (int i = 0; i < BLOCK; i++) {
-        if (suspects) {
-          uint64_t bits; memcpy(&bits, &truth[i], 8);
-          uint ob = F2U(out[i]); uint64_t e = bits >> 52 & 2047u;
-          bool fine = error[i] <= 1.0 && (ob & 0x7f800000u) != 0u && e < 1150u && (ob >> 31) == (uint)(bits >> 63);
-          if (!fine) error[i] = exact_error(out[i], f->exact((long double)wide[i]));
-          if (!(error[i] <= 1.0)) {
-            if (wrong < 8) fprintf(stderr, "%s 0x%08x gives 0x%08x (%g ULP)\n", f->name, F2U(in[i]), ob, error[i]);
-            wrong++;
-          }
+      if (judge() != 0)
+        for (int i = 0; i < BLOCK; i++) {
+          if (doubt[i] == 0) continue;
+          error[i] = exact_error(out[i], f->exact((long double)wide[i]));
+          if (error[i] <= 1.0) continue;
+          if (wrong < 8) fprintf(stderr, "%s 0x%08x gives 0x%08x (%g ULP)\n", f->name, F2U(in[i]), F2U(out[i]), error[i]);
+          wrong++;
         }
-        inexact += error[i] > 0.5;
-        if (error[i] > worst) { worst = error[i]; at = F2U(in[i]); }
+      uint64_t most = 0, beyond = 0;
+      for (int i = 0; i < BLOCK; i++) {
+        uint64_t e = bits_of(error[i]); most = e > most ? e : most; beyond += e > 0x3fe0000000000000u;
       }
+      inexact += beyond;
+      if (most > bits_of(worst))
+        for (int i = 0; i < BLOCK; i++)
+          if (bits_of(error[i]) == most) { worst = error[i]; at = F2U(in[i]); }
     }
     printf("%s %lu %.4f 0x%08x %lu %lu\n", f->name, tried, worst, at, inexact, wrong);
     fflush(stdout);
