@@ -12,6 +12,7 @@ from fuelvk.base.dtypes import DType
 from fuelvk.base.hashing import digest64
 from fuelvk.base.shapes import Layout, Shape, collapse, elements
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv
+from fuelvk.kernels.ops._ranges import boxes
 from fuelvk.kernels.types import KernelRevisionHash, Registration
 
 if TYPE_CHECKING:
@@ -96,10 +97,23 @@ def copy_strided(
 ) -> None:
     """Records the copy of a view onto another of the same shape; ``size`` is the bytes of an element.
 
-    The views may have any strides, the target's without overlap.
+    The views may have any strides, the target's without overlap, and any number of elements.
     """
     if 0 in source_layout.shape:
         return
+    whole, views = source_layout.shape, (source_layout, target_layout)
+    for _, (x, y), (part, place) in boxes(context, whole, (source, target), views, (size, size)):
+        _copy_box(context, size, x, part, y, place)
+
+
+def _copy_box(
+    context: VulkanContext,
+    size: int,
+    source: Buffer,
+    source_layout: Layout,
+    target: Buffer,
+    target_layout: Layout,
+) -> None:
     shape, strides = collapse(source_layout.shape, source_layout.strides, target_layout.strides)
     views = [Layout(shape, s, v.offset) for s, v in zip(strides, (source_layout, target_layout), strict=True)]
     size, shape, views = _units(size, shape, views)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +14,8 @@ from fuelvk.base.shapes import Layout, Shape, collapse, elements
 from fuelvk.graph.types import PrimitiveId
 from fuelvk.kernels._cpu import c_kernel, numpy_reference
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv, vulkan
-from fuelvk.kernels.ops._elements import EACH, also_of, gathered, grid, padded, share
-from fuelvk.kernels.ops._rows import fits_index
+from fuelvk.kernels.ops._elements import EACH, also_of, copy_shaders, gathered, grid, padded, share
+from fuelvk.kernels.ops._ranges import boxes, in_reach
 from fuelvk.kernels.primitive_costs import primitive_cost_cpu, primitive_cost_vulkan
 from fuelvk.kernels.types import KernelCaps, PrecisionGuarantee, Registration
 
@@ -42,8 +42,33 @@ def _no_words(params: Mapping[str, Any]) -> bytes:
     return b""
 
 
+def operand_boxes(
+    context: VulkanContext,
+    inputs: Sequence[Buffer],
+    output: Buffer,
+    layouts: Sequence[Layout],
+    dtypes: Sequence[DType],
+    rank: int,
+) -> Iterator[tuple[Operands, Buffer, Layout]]:
+    """Yields the operands with the output and its layout, box by box where one is not enough; none for no elements.
+
+    ``layouts`` and ``dtypes`` are the inputs' and then the output's, which is contiguous.
+    """
+    *given, target = layouts
+    if 0 in target.shape:
+        return
+    views = [*(v.broadcast_to(target.shape) for v in given), target]
+    sizes = [d.size for d in dtypes]
+    for shape, buffers, parts in boxes(context, target.shape, (*inputs, output), views, sizes, in_order=True):
+        operands = Operands(context, buffers[:-1], parts[:-1], dtypes, shape, rank)
+        yield operands, buffers[-1], parts[-1]
+
+
 class Operands:
-    """The operands of a pointwise op over the output's shape, collapsed to at most ``rank`` axes."""
+    """The operands of a pointwise op over the output's shape, collapsed to at most ``rank`` axes.
+
+    With more axes than that, or elements out of a kernel's reach, they are gathered into contiguous scratch first.
+    """
 
     __slots__ = ("buffers", "count", "flat", "offsets", "ones", "shape", "strides")
 
@@ -56,13 +81,13 @@ class Operands:
         shape: Shape,
         rank: int,
     ) -> None:
-        views = [v.broadcast_to(shape) for v in layouts]
+        views = list(layouts)
         self.buffers = list(buffers)
         self.shape, self.strides = collapse(shape, *(v.strides for v in views))
-        if len(self.shape) > rank:
-            packed = [gathered(context, d, b, v) for d, b, v in zip(dtypes, buffers, views, strict=True)]
-            self.buffers, views = [b for b, _ in packed], [v for _, v in packed]
-            self.shape, self.strides = collapse(shape, *(v.strides for v in views))
+        for i, (dtype, buffer, view) in enumerate(zip(dtypes, buffers, views, strict=False)):
+            if len(self.shape) > rank or not in_reach(context, buffer, view):
+                self.buffers[i], views[i] = gathered(context, dtype, buffer, view)
+        self.shape, self.strides = collapse(shape, *(v.strides for v in views))
         self.count = elements(shape)
         self.offsets = [v.offset for v in views]
         self.ones = [s == (0,) for s in self.strides]
@@ -85,6 +110,7 @@ def _flags(operands: Operands, target: Layout) -> int:
 def _kernel(
     op: str,
     dtype: DType,
+    result: DType,
     small: ShaderRef,
     paired: Sequence[tuple[ShaderRef, int, int]],
     pack: Callable[..., bytes],
@@ -97,26 +123,24 @@ def _kernel(
         params: Mapping[str, Any],
         context: VulkanContext,
     ) -> None:
-        *given, target = layouts
-        if 0 in target.shape:
-            return
-        operands = Operands(context, inputs, given, (dtype,) * len(inputs), target.shape, _RANK)
-        shader, each = small, EACH
-        for candidate, least, most in paired:
-            fits = least <= operands.count < most and not isinstance(candidate.select(context.caps), str)
-            if fits and (least > 0 or context.caps.device_type == "cpu"):
-                shader = candidate
-                if operands.flat:
-                    each = share(context.caps, shader.workgroup(context.caps)[0], operands.count)
-        groups = grid(shader, context, operands.count, each)
-        context.dispatch(
-            shader,
-            groups,
-            (*operands.buffers, outputs[0]),
-            1 << len(inputs),
-            pack(operands, groups[0], each, target) + words(params),
-            entry=f"{op}_flat" if operands.flat else f"{op}_strided",
-        )
+        dtypes = (*(dtype,) * len(inputs), result)
+        for operands, output, target in operand_boxes(context, inputs, outputs[0], layouts, dtypes, _RANK):
+            shader, each = small, EACH
+            for candidate, least, most in paired:
+                fits = least <= operands.count < most and not isinstance(candidate.select(context.caps), str)
+                if fits and (least > 0 or context.caps.device_type == "cpu"):
+                    shader = candidate
+                    if operands.flat:
+                        each = share(context.caps, shader.workgroup(context.caps)[0], operands.count)
+            groups = grid(shader, context, operands.count, each)
+            context.dispatch(
+                shader,
+                groups,
+                (*operands.buffers, output),
+                1 << len(inputs),
+                pack(operands, groups[0], each, target) + words(params),
+                entry=f"{op}_flat" if operands.flat else f"{op}_strided",
+            )
 
     return kernel
 
@@ -200,7 +224,7 @@ def pointwise(
     paired = [(spirv(stem, f"{op}_flat", dtype=dtype, shape=s), least, most) for s, least, most in ranges]
     doubled = inputs == 1 and stem == "pointwise/integer"
     pack = _pack_unary if inputs == 1 and not doubled else _pack_binary
-    kernel = _kernel(op, dtype, small, paired, pack, words)
+    kernel = _kernel(op, dtype, result or dtype, small, paired, pack, words)
     row = vulkan(
         op_id,
         dtypes,
@@ -210,11 +234,10 @@ def pointwise(
         precision=precision,
         wrapper=wrapper,
         caps=KernelCaps(strided_input=True),
-        admits=fits_index,
     )
     cost = primitive_cost_cpu(op, dtypes)
     return (
-        also_of(row, *(ref for ref, _, _ in paired)),
+        also_of(row, *(ref for ref, _, _ in paired), *copy_shaders()),
         c_kernel(
             op_id,
             dtypes,

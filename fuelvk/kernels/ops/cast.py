@@ -14,7 +14,7 @@ from fuelvk.kernels._cpu import c_kernel, numpy_reference
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv, vulkan
 from fuelvk.kernels.claims import STRICT_CORRECTLY_ROUNDED, STRICT_EXACT
 from fuelvk.kernels.ops._elements import also_of, copy_shaders, copy_strided, grid
-from fuelvk.kernels.ops._rows import fits_index
+from fuelvk.kernels.ops._ranges import boxes
 from fuelvk.kernels.primitive_costs import primitive_cost_cpu, primitive_cost_vulkan
 from fuelvk.kernels.types import Registration
 
@@ -56,7 +56,9 @@ def _on_cpu(function: str) -> Callable[..., None]:
     return kernel
 
 
-def _on_vulkan(shader: ShaderRef, source: DType) -> Callable[..., None]:
+def _on_vulkan(shader: ShaderRef, source: DType, target: DType) -> Callable[..., None]:
+    sizes = (source.size, target.size)
+
     def kernel(
         inputs: Sequence[Buffer],
         outputs: Sequence[Buffer],
@@ -64,12 +66,14 @@ def _on_vulkan(shader: ShaderRef, source: DType) -> Callable[..., None]:
         params: Mapping[str, Any],
         context: VulkanContext,
     ) -> None:
-        n = elements(layouts[-1].shape)
-        if not n:
+        shape = layouts[-1].shape
+        if 0 in shape:
             return
-        groups = grid(shader, context, n)
-        words = _PARAMS.pack(n, groups[0], _SOURCE[source], layouts[0].offset, layouts[-1].offset)
-        context.dispatch(shader, groups, (inputs[0], outputs[0]), 0b10, words)
+        for part, buffers, views in boxes(context, shape, (inputs[0], outputs[0]), layouts, sizes):
+            n = elements(part)
+            groups = grid(shader, context, n)
+            words = _PARAMS.pack(n, groups[0], _SOURCE[source], *(v.offset for v in views))
+            context.dispatch(shader, groups, buffers, 0b10, words)
 
     return kernel
 
@@ -88,7 +92,7 @@ def _rows(source: DType, target: DType) -> tuple[Registration, ...]:
         kernel, extra = _unchanged(source.size), copy_shaders()
     else:
         shader = spirv(_STEMS[target.size], f"to_{target.key}", bytes=source.size)
-        kernel, extra = _on_vulkan(shader, source), ()
+        kernel, extra = _on_vulkan(shader, source, target), ()
     precision = STRICT_CORRECTLY_ROUNDED if target.is_float else STRICT_EXACT
     row = vulkan(
         CAST,
@@ -99,7 +103,6 @@ def _rows(source: DType, target: DType) -> tuple[Registration, ...]:
         precision=precision,
         wrapper=__file__,
         name="vulkan.cast",
-        admits=fits_index,
     )
     cost = primitive_cost_cpu("cast", dtypes)
     function = f"cast_{source.key}_{target.key}"

@@ -13,7 +13,6 @@ from fuelvk.kernels._cpu import c_kernel, numpy_reference
 from fuelvk.kernels._vulkan import spirv, vulkan
 from fuelvk.kernels.claims import STRICT_EXACT
 from fuelvk.kernels.ops._elements import also_of, copy_shaders, copy_strided
-from fuelvk.kernels.ops._rows import fits_index
 from fuelvk.kernels.primitive_costs import primitive_cost_cpu, primitive_cost_vulkan
 from fuelvk.kernels.types import KernelCaps, Registration
 
@@ -59,7 +58,6 @@ def _rows(dtype: DType) -> tuple[Registration, ...]:
         wrapper=__file__,
         name="vulkan.concat",
         caps=KernelCaps(strided_input=True),
-        admits=fits_index,
     )
     cost = primitive_cost_cpu("concat", dtypes)
     return (

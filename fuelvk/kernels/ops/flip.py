@@ -13,7 +13,7 @@ from fuelvk.base.shapes import Layout, normalize_axes
 from fuelvk.kernels._vulkan import spirv
 from fuelvk.kernels.ops._elements import copy_shaders, copy_strided
 from fuelvk.kernels.ops._movement import movement
-from fuelvk.kernels.types import KernelCaps, Registration
+from fuelvk.kernels.types import KernelCaps, Registration, admits_all
 
 
 def _reversed(layout: Layout, axes: tuple[int, ...]) -> Layout:
@@ -56,6 +56,7 @@ def _rows(dtype: DType) -> tuple[Registration, ...]:
         function=function,
         wrapper=__file__,
         caps=KernelCaps(strided_input=True),
+        admits=admits_all,
     )
 
 

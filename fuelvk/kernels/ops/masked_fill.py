@@ -13,8 +13,8 @@ from fuelvk.base.dtypes import DType
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv
 from fuelvk.kernels.ops._elements import copy_shaders, grid, padded, wide_or_small
 from fuelvk.kernels.ops._movement import movement
-from fuelvk.kernels.ops._pointwise import Operands
-from fuelvk.kernels.types import KernelCaps, Registration
+from fuelvk.kernels.ops._pointwise import operand_boxes
+from fuelvk.kernels.types import KernelCaps, Registration, admits_all
 
 _RANK = 5
 _PARAMS = struct.Struct("<5I8s4I10i")
@@ -64,29 +64,23 @@ def _on_vulkan(dtype: DType) -> Callable[..., None]:
     def kernel(
         inputs: Any, outputs: Any, layouts: Any, params: Mapping[str, Any], context: VulkanContext
     ) -> None:
-        *given, target = layouts
-        if 0 in target.shape:
-            return
-        operands = Operands(context, inputs, given, (dtype, DType.BOOL), target.shape, _RANK)
-        shader = wide_or_small(small, wide, context.caps, operands.count)
-        groups = grid(shader, context, operands.count)
+        dtypes = (dtype, DType.BOOL, dtype)
         value = filler(params["value"], dtype).tobytes().ljust(8, b"\0")
-        context.dispatch(
-            shader,
-            groups,
-            (*operands.buffers, outputs[0]),
-            0b100,
-            _PARAMS.pack(
-                operands.count,
-                groups[0],
-                *operands.offsets,
-                target.offset,
-                value,
-                *padded(operands.shape, _RANK, 1)[1:],
-                *operands.walks(_RANK),
-            ),
-            entry="masked_fill_flat" if operands.flat and not any(operands.ones) else "masked_fill_strided",
-        )
+        for operands, output, target in operand_boxes(context, inputs, outputs[0], layouts, dtypes, _RANK):
+            shader = wide_or_small(small, wide, context.caps, operands.count)
+            groups = grid(shader, context, operands.count)
+            extents = padded(operands.shape, _RANK, 1)[1:]
+            offsets = (*operands.offsets, target.offset)
+            context.dispatch(
+                shader,
+                groups,
+                (*operands.buffers, output),
+                0b100,
+                _PARAMS.pack(operands.count, groups[0], *offsets, value, *extents, *operands.walks(_RANK)),
+                entry="masked_fill_flat"
+                if operands.flat and not any(operands.ones)
+                else "masked_fill_strided",
+            )
 
     return kernel
 
@@ -103,6 +97,7 @@ def _rows(dtype: DType) -> tuple[Registration, ...]:
         function=function,
         wrapper=__file__,
         caps=KernelCaps(strided_input=True),
+        admits=admits_all,
     )
 
 

@@ -14,7 +14,7 @@ from fuelvk.kernels._vulkan import VulkanContext, spirv
 from fuelvk.kernels.ops._elements import copy_shaders, copy_strided
 from fuelvk.kernels.ops._movement import movement
 from fuelvk.kernels.ops.masked_fill import filler
-from fuelvk.kernels.types import KernelCaps, Registration
+from fuelvk.kernels.types import KernelCaps, Registration, admits_all
 
 _MODES = {"constant": 0, "reflect": 1, "replicate": 2}
 
@@ -101,6 +101,7 @@ def _rows(dtype: DType) -> tuple[Registration, ...]:
         function="pad",
         wrapper=__file__,
         caps=KernelCaps(strided_input=True),
+        admits=admits_all,
     )
 
 

@@ -15,7 +15,7 @@ from fuelvk.graph.primitives.movement import resolve_roll
 from fuelvk.kernels._vulkan import spirv
 from fuelvk.kernels.ops._elements import copy_shaders, copy_strided
 from fuelvk.kernels.ops._movement import movement
-from fuelvk.kernels.types import KernelCaps, Registration
+from fuelvk.kernels.types import KernelCaps, Registration, admits_all
 
 
 def _on_cpu(inputs: Any, outputs: Any, layouts: Any, params: Mapping[str, Any], context: Any) -> None:
@@ -65,6 +65,7 @@ def _rows(dtype: DType) -> tuple[Registration, ...]:
         function="roll",
         wrapper=__file__,
         caps=KernelCaps(strided_input=True),
+        admits=admits_all,
     )
 
 

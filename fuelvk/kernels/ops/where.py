@@ -16,8 +16,7 @@ from fuelvk.kernels._cpu import c_kernel, numpy_reference
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv, vulkan
 from fuelvk.kernels.claims import STRICT_EXACT
 from fuelvk.kernels.ops._elements import also_of, copy_shaders, grid, padded
-from fuelvk.kernels.ops._pointwise import Operands
-from fuelvk.kernels.ops._rows import fits_index
+from fuelvk.kernels.ops._pointwise import operand_boxes
 from fuelvk.kernels.primitive_costs import primitive_cost_cpu, primitive_cost_vulkan
 from fuelvk.kernels.types import KernelCaps, Registration
 
@@ -48,22 +47,19 @@ def _on_vulkan(shader: ShaderRef, dtype: DType) -> Callable[..., None]:
         params: Mapping[str, Any],
         context: VulkanContext,
     ) -> None:
-        *given, target = layouts
-        if 0 in target.shape:
-            return
-        operands = Operands(context, inputs, given, (DType.BOOL, dtype, dtype), target.shape, _RANK)
-        groups = grid(shader, context, operands.count)
-        extents = padded(operands.shape, _RANK, 1)[1:]
-        context.dispatch(
-            shader,
-            groups,
-            (*operands.buffers, outputs[0]),
-            0b1000,
-            _PARAMS.pack(
-                operands.count, groups[0], *operands.offsets, target.offset, *extents, *operands.walks(_RANK)
-            ),
-            entry="where_flat" if operands.flat and not any(operands.ones) else "where_strided",
-        )
+        dtypes = (DType.BOOL, dtype, dtype, dtype)
+        for operands, output, target in operand_boxes(context, inputs, outputs[0], layouts, dtypes, _RANK):
+            groups = grid(shader, context, operands.count)
+            extents = padded(operands.shape, _RANK, 1)[1:]
+            offsets = (*operands.offsets, target.offset)
+            context.dispatch(
+                shader,
+                groups,
+                (*operands.buffers, output),
+                0b1000,
+                _PARAMS.pack(operands.count, groups[0], *offsets, *extents, *operands.walks(_RANK)),
+                entry="where_flat" if operands.flat and not any(operands.ones) else "where_strided",
+            )
 
     return kernel
 
@@ -80,7 +76,6 @@ def _rows(dtype: DType) -> tuple[Registration, ...]:
         precision=STRICT_EXACT,
         wrapper=__file__,
         caps=KernelCaps(strided_input=True),
-        admits=fits_index,
     )
     cost = primitive_cost_cpu("where", dtypes)
     function = f"where_b{dtype.size}"
