@@ -181,7 +181,7 @@ _FAMILIES = (
     _Family("pointwise.c", ("add", "sub", "mul", "maximum", "minimum"), INTEGERS, _BINARY, _elements, _elements),
     _Family("pointwise.c", ("where",), SIZES, "const uint8_t *cond, const T *a, const T *b, T *y, int64_t n", _elements,
             _elements),
-    _Family("reduce.c", ("sum", "max", "min"), (*FLOATS, "i64", "i32"), _REDUCE, _rows, _row_work),
+    _Family("reduce.c", ("sum", "prod", "max", "min"), (*FLOATS, "i64", "i32"), _REDUCE, _rows, _row_work),
     _Family("reduce.c", ("mean",), FLOATS, _REDUCE, _rows, _row_work),
     _Family("movement.c", ("copy",), SIZES,
             "const T *x, T *y, const int64_t *shape, const int64_t *strides, int64_t rank, int64_t offset, "

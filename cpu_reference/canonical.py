@@ -40,8 +40,17 @@ def row_max(values: Any, kind: Any) -> Any:
     return best
 
 
+BLOCK = 16384
+
+
 def tree_sum(values: Any, kind: Any) -> Any:
-    """Returns the sum by 64 partials, element i in partial i mod 64, combined by halves."""
+    """Returns the sum by blocks of 16384, each by 64 partials, element i in partial i mod 64, joined by halves.
+
+    The results of several blocks are summed by the same rule.
+    """
+    if len(values) > BLOCK:
+        blocks = [tree_sum(values[i : i + BLOCK], kind) for i in range(0, len(values), BLOCK)]
+        return tree_sum(blocks, kind)
     partials: list[Any] = [None] * 64
     for i, value in enumerate(values):
         partials[i % 64] = value if i < 64 else partials[i % 64] + value

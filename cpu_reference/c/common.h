@@ -19,6 +19,9 @@
 #define FV_NO_MEMORY 1
 #define FV_OUT_OF_RANGE 2
 
+/* Elements of one block of a sum (order.inc). */
+#define FV_BLOCK ((int64_t)16384)
+
 #if defined(_MSC_VER)
 #define RESTRICT __restrict
 #else

@@ -26,6 +26,7 @@ Array = np.ndarray[Any, Any]
 
 SLACK = 1.01
 LANES = 64  # partials of a sum, and k of one block of a product (ops.md section 9)
+BLOCK = 16384  # elements of one block of a sum
 
 # Relative errors of the strict library's inner functions (at most 1 ULP, that is 2u).
 EXP = RSQRT = TANH = 2.0
@@ -37,8 +38,11 @@ def gamma(n: float, u: float) -> float:
 
 
 def sum_depth(n: int) -> int:
-    """Roundings an element goes through in the canonical sum: its partial, then six levels of the tree."""
-    return max(-(-n // LANES), 1) + 6
+    """Roundings an element goes through in the canonical sum: its partial of its block, six levels of the tree, and
+    the same for the results of blocks.
+    """
+    depth = 6 + max(-(-min(n, BLOCK) // LANES), 1)
+    return depth + (sum_depth(-(-n // BLOCK)) if n > BLOCK else 0)
 
 
 def product_depth(k: int) -> int:
@@ -116,7 +120,7 @@ def blocked_product(b: BoundInputs) -> Array:
 
 
 def tree_sum(b: BoundInputs) -> Array:
-    """gamma_(n/64+6) sum |x|.
+    """gamma_(n/64+6) sum |x| up to n = 16384, gamma_(268+n/2^20) sum |x| beyond.
 
     The canonical sum over the reduced axes (Higham, section 4.2: the depth of the tree is what counts). For a
     mean the bound is divided by n and one rounding added.
@@ -125,8 +129,27 @@ def tree_sum(b: BoundInputs) -> Array:
 
 
 def tree_mean(b: BoundInputs) -> Array:
-    """gamma_(n/64+7) mean |x|. The canonical sum and one division (Higham, section 4.2)."""
+    """gamma_(n/64+7) mean |x| up to n = 16384. The canonical sum and one division (Higham, section 4.2)."""
     return _reduction(b, mean=True)
+
+
+def tree_product(b: BoundInputs) -> Array:
+    """gamma_(n-1) |prod x|.
+
+    n - 1 roundings in any order (Higham, lemma 3.1). Nothing is claimed where a product of some of the elements leaves
+    the accumulator's normal range: where the product of all above 1, or of all below 1, does.
+    """
+    x = np.abs(_wide(b.inputs[0]))
+    axes = normalize_axes(b.params.get("axes"), x.ndim)
+    keepdims = bool(b.params.get("keepdims", False))
+    limits: Any = np.finfo(b.dtype.accumulator.numpy)
+    with np.errstate(all="ignore"):
+        size = np.where(x > 0, np.log2(x), 0.0)
+        above = np.maximum(size, 0).sum(axis=axes, keepdims=keepdims)
+        below = np.minimum(size, 0).sum(axis=axes, keepdims=keepdims)
+        claimed = (above < limits.maxexp) & (below > limits.minexp + 1)
+        error = gamma(math.prod(x.shape[a] for a in axes), _unit(b)) * np.abs(_wide(b.reference))
+        return rounding(b, np.where(claimed, error, np.inf))
 
 
 def _reduction(b: BoundInputs, *, mean: bool) -> Array:

@@ -19,6 +19,7 @@ from fuelvk.kernels.bounds import (
     rms_norm,
     softmax,
     tree_mean,
+    tree_product,
     tree_sum,
     within_ulps,
 )
@@ -53,6 +54,7 @@ __all__ = [
     "STRICT_MEAN",
     "STRICT_ONE_ULP",
     "STRICT_POWI",
+    "STRICT_PROD",
     "STRICT_PRODUCT",
     "STRICT_RMS_NORM",
     "STRICT_SOFTMAX",
@@ -319,7 +321,9 @@ subnormal.
 """
 
 STRICT_SUM = _bounded(
-    tree_sum, "64 partials by index modulo 64, then a fixed tree; accumulated in F32 (F64 for F64)."
+    tree_sum,
+    "Blocks of 16384, each by 64 partials (index modulo 64) and a fixed tree, block results by the same rule; "
+    "accumulated in F32 (F64 for F64).",
 )
 """sum over any axes, any backend. Bound: ``bounds.tree_sum``. Left out: sums that overflow the
 accumulator.
@@ -328,6 +332,11 @@ accumulator.
 STRICT_MEAN = _bounded(tree_mean, "The canonical sum divided by the count.")
 """mean over any axes, any backend. Bound: ``bounds.tree_mean``. Left out: sums that overflow the
 accumulator.
+"""
+
+STRICT_PROD = _bounded(tree_product, "The order of the canonical sum, with products.")
+"""prod over any axes, any backend. Bound: ``bounds.tree_product``. Left out: partial products that overflow
+or underflow.
 """
 
 STRICT_PRODUCT = _bounded(

@@ -20,7 +20,7 @@ OPERATIONS |= dict.fromkeys(
 )
 OPERATIONS |= {"copy": 0, "concat": 0, "index_select": 0}
 PICKING = frozenset({"index_select", "gather"})
-REDUCTIONS = frozenset({"sum", "mean", "max", "min"})
+REDUCTIONS = frozenset({"sum", "mean", "prod", "max", "min"})
 
 
 def _power_operations(exponent: int) -> int:

@@ -87,6 +87,7 @@ BOUNDS: dict[str, Bound] = {
     "matmul": bounds.blocked_product,
     "sum": bounds.tree_sum,
     "mean": bounds.tree_mean,
+    "prod": bounds.tree_product,
 }
 CASES = [
     (name, dtype, sample)

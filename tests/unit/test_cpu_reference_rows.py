@@ -109,6 +109,15 @@ def test_layer_norm_bias_without_weight() -> None:
     assert np.array_equal(norm("layer_norm", x, None, bias), loops)
 
 
+@pytest.mark.parametrize("n", [16384, 16385, 3 * 16384 - 1, 66 * 16384 + 9])
+def test_long_sums_are_sums_of_blocks(n: int) -> None:
+    x = draw((1, n), DType.F32, n)
+    total = canonical.tree_sum(list(x[0]), np.float32)
+    assert reduce_rows("sum", x)[0] == total
+    exact = np.sum(x[0].astype(np.float64))
+    assert abs(float(total) - exact) <= np.abs(x).sum(dtype=np.float64) * 2**-24 * (256 + 20)
+
+
 @pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: d.key)
 @pytest.mark.parametrize("op", REDUCTIONS)
 def test_reductions_are_canonical_and_close(op: str, dtype: DType) -> None:

@@ -140,6 +140,16 @@ def test_extrema_share_among_ties() -> None:
     assert got[2].tolist() == [0.5, 0.5, 0, 0]
 
 
+def test_a_product_with_zeros_has_a_gradient() -> None:
+    x = np.array([[2.0, 3.0, 5.0, 7.0, 11.0], [2.0, 0.0, 5.0, 7.0, 11.0], [0.0, 3.0, -0.0, 7.0, 11.0]])
+    got = _grad_of("prod", x, axes=(-1,))
+    assert got[0].tolist() == [1155, 770, 462, 330, 210]
+    assert got[1].tolist() == [0, 770, 0, 0, 0]
+    assert got[2].tolist() == [0, 0, 0, 0, 0]
+    assert _grad_of("prod", np.array([np.inf, 2.0, 3.0])).tolist() == [6, np.inf, np.inf]
+    assert _grad_of("prod", np.array([[4.0]]), axes=(0,)).tolist() == [[1]]
+
+
 def test_pointwise_extremum_gives_half_at_a_tie() -> None:
     a, b = ir.constant(np.array([1.0, 2.0, np.nan])), ir.constant(np.array([1.0, 1.0, 0.0]))
     output = builder().maximum(a, b)

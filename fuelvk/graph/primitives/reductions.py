@@ -1,9 +1,15 @@
-"""Sums, means and extrema over any axes (canonical order: ops.md section 9)."""
+"""Sums, products, means and extrema over any axes.
+
+The canonical order of a sum or product of n elements: up to 16384 of them by 64 partials, element i in partial
+i mod 64, each taken in increasing i, joined p with p+32, then +16, +8, +4, +2, +1. More are cut into blocks of 16384,
+whose results are joined by the same rule. Several axes count as one, flattened in their order.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +18,7 @@ from fuelvk.base.errors import DTypeError, ParameterError, ShapeError
 from fuelvk.base.shapes import Shape, normalize_axes
 from fuelvk.graph import rules
 from fuelvk.graph.ir import Builder, Value
-from fuelvk.graph.samples import TILE_EDGES, label, normal, ones, specials
+from fuelvk.graph.samples import TILE_EDGES, SampleInputs, label, normal, ones, specials
 from fuelvk.graph.types import (
     Arg,
     Backward,
@@ -103,35 +109,93 @@ def _extremum(g: Builder, inputs: Values, outputs: Outputs, grads: Values, param
     return (rules.narrow(g, taken, x.dtype),)
 
 
-def _samples(dtypes: tuple[DType, ...], rng: np.random.Generator) -> Iterable[Sample]:
-    dtype = dtypes[0]
-    last = {"axes": (-1,)}
-    for cols in TILE_EDGES:
-        yield Sample((normal(rng, (3, cols), dtype, shift=0.25),), last, f"3x{cols}-last")
-    cases: tuple[tuple[tuple[int, ...], tuple[int, ...] | None, bool], ...] = (
-        ((), None, False),
-        ((7,), None, True),
-        ((2, 3, 5), None, False),
-        ((2, 3, 5), (1,), True),
-        ((2, 3, 5), (0, -1), False),
-        ((2, 70, 3), (-2,), False),
-        ((2, 3, 0), (1,), False),
-        ((4, 5), (), True),
-    )
-    for shape, axes, keepdims in cases:
-        name = "all" if axes is None else "none" if not axes else "_".join(map(str, axes))
-        params = {"axes": axes, "keepdims": keepdims}
-        yield Sample((normal(rng, shape, dtype),), params, f"{label(shape)}-axes_{name}{'-kept' * keepdims}")
-    if dtype.is_float:
-        yield Sample((normal(rng, (2, 0), dtype),), last, "over_nothing")
-        values = specials(dtype)
-        alone = np.zeros((values.size, 5), dtype.numpy)
-        alone[:, 3] = values
-        yield Sample((alone,), last, "specials_one_per_row")
-        ties = np.array([[1.0, 1.0, -2.0], [0.0, -0.0, -0.0], [-0.0, -0.0, -0.0], [np.nan, 1, 2]]).astype(
-            dtype.numpy
+def _prod(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
+    """Each element's gradient is the product of all others, zeros and infinities among them included.
+
+    Halves are multiplied until one element is left, and the way is walked back: what a half was multiplied by
+    multiplies its gradient.
+    """
+    (x,), (dy,) = inputs, grads
+    assert x is not None
+    assert dy is not None
+    axes = normalize_axes(params["axes"], x.ndim)
+    order = (*(i for i in range(x.ndim) if i not in axes), *axes)
+    moved = g.transpose(rules.wide(g, x), axes=order)
+    kept = tuple(x.shape[i] for i in range(x.ndim) if i not in axes)
+    count = math.prod(x.shape[i] for i in axes)
+    if 0 in x.shape:
+        return (rules.full(g, 0.0, x.shape, x.dtype),)
+    level = rules.reshaped(g, moved, (*kept, count))
+    one = rules.full(g, 1.0, (*kept, 1), level.dtype)
+    halves: list[tuple[Value, Value, int]] = []
+    while level.shape[-1] > 1:
+        n = level.shape[-1]
+        even = g.concat(level, one, axis=-1) if n % 2 else level
+        first, second = (_part(g, even, i * even.shape[-1] // 2, even.shape[-1] // 2) for i in (0, 1))
+        halves.append((first, second, n))
+        level = g.mul(first, second)
+    grad = rules.reshaped(g, rules.wide(g, dy), (*kept, 1))
+    for first, second, n in reversed(halves):
+        both = g.concat(g.mul(grad, second), g.mul(grad, first), axis=-1)
+        grad = _part(g, both, 0, n)
+    shaped = rules.reshaped(g, grad, tuple(x.shape[i] for i in order))
+    back = g.transpose(shaped, axes=tuple(order.index(i) for i in range(x.ndim)))
+    return (rules.narrow(g, back, x.dtype),)
+
+
+def _part(g: Builder, value: Value, start: int, count: int) -> Value:
+    """Returns ``count`` elements of the last axis."""
+    lead = value.shape[:-1]
+    result: Value = g.slice(value, starts=(0,) * len(lead) + (start,), stops=(*lead, start + count))
+    return result
+
+
+def _draw(op: str, rng: np.random.Generator, shape: Shape, dtype: DType) -> np.ndarray[Any, Any]:
+    """Returns random values; those of a product are near 1 or -1, so that it stays in range."""
+    if op != "prod" or dtype.is_integer:
+        return normal(rng, shape, dtype)
+    values = np.exp2(rng.uniform(-0.4, 0.4, shape)) * rng.choice((-1.0, 1.0), shape)
+    return np.asarray(values, dtype.numpy)
+
+
+def _samples_of(op: str) -> SampleInputs:
+    def samples(dtypes: tuple[DType, ...], rng: np.random.Generator) -> Iterable[Sample]:
+        dtype = dtypes[0]
+        last = {"axes": (-1,)}
+        for cols in TILE_EDGES:
+            x = _draw(op, rng, (3, cols), dtype)
+            yield Sample((x if op == "prod" else (x + 1).astype(x.dtype),), last, f"3x{cols}-last")
+        cases: tuple[tuple[tuple[int, ...], tuple[int, ...] | None, bool], ...] = (
+            ((), None, False),
+            ((7,), None, True),
+            ((2, 3, 5), None, False),
+            ((2, 3, 5), (1,), True),
+            ((2, 3, 5), (0, -1), False),
+            ((2, 70, 3), (-2,), False),
+            ((64, 130), (0,), False),
+            ((2, 1, 3, 2, 1, 2, 2, 3), (1, 3, 6), False),
+            ((2, 16385), (1,), False),
+            ((16390, 3), (0,), False),
+            ((2, 3, 0), (1,), False),
+            ((4, 5), (), True),
         )
-        yield Sample((ties,), last, "ties_signed_zeros_nan")
+        for shape, axes, keepdims in cases:
+            name = "all" if axes is None else "none" if not axes else "_".join(map(str, axes))
+            params = {"axes": axes, "keepdims": keepdims}
+            yield Sample(
+                (_draw(op, rng, shape, dtype),), params, f"{label(shape)}-axes_{name}{'-kept' * keepdims}"
+            )
+        if dtype.is_float or op in ("sum", "prod"):
+            yield Sample((normal(rng, (2, 0), dtype),), last, "over_nothing")
+        if dtype.is_float:
+            values = specials(dtype)
+            alone = np.full((values.size, 5), 1 if op == "prod" else 0, dtype.numpy)
+            alone[:, 3] = values
+            yield Sample((alone,), last, "specials_one_per_row")
+            ties = np.array([[1.0, 1.0, -2.0], [0.0, -0.0, -0.0], [-0.0, -0.0, -0.0], [np.nan, 1, 2]])
+            yield Sample((ties.astype(dtype.numpy),), last, "ties_signed_zeros_nan")
+
+    return samples
 
 
 def _errors(op: str, *, floats_only: bool) -> Iterable[ErrorSample]:
@@ -142,7 +206,7 @@ def _errors(op: str, *, floats_only: bool) -> Iterable[ErrorSample]:
     yield ErrorSample((ones((2,), DType.BOOL),), {}, DTypeError, f"{op}.*bool", "bool")
     if floats_only:
         yield ErrorSample((ones((2,), DType.I32),), {}, DTypeError, f"{op}.*i32", "integers")
-    elif op != "sum":
+    elif op not in ("sum", "prod"):
         yield ErrorSample((ones((0,), DType.I32),), {}, ShapeError, f"{op}.*nothing", "integers_over_nothing")
 
 
@@ -159,7 +223,7 @@ def _entry(
         dtypes=rules.rows(allowed, 1),
         check=check,
         backward=backward,
-        sample_inputs=_samples,
+        sample_inputs=_samples_of(op),
         error_inputs=lambda: _errors(op, floats_only=allowed is FLOATS),
         doc=doc,
     )
@@ -167,6 +231,7 @@ def _entry(
 
 OPS = (
     _entry("sum", _sum, NUMBERS, None, "Sum over axes (None is all), 0 over nothing; integers wrap."),
+    _entry("prod", _prod, NUMBERS, None, "Product over axes (None is all), 1 over nothing; integers wrap."),
     _entry("mean", _mean, FLOATS, None, "Sum over axes divided by the count, NaN over nothing."),
     _entry(
         "max", _extremum, NUMBERS, _not_over_nothing("max"), "Largest element; NaN wins; -inf over nothing."

@@ -1,21 +1,32 @@
-"""Kernels of sum, mean, max and min: reduced axes are made the last ones, then rows are folded by the fixed tree."""
+"""Kernels of sum, mean, prod, max and min over any axes.
+
+The reduced axes count as one of n elements, flattened in their order. A reduction in blocks (order.inc: more than BLOCK
+elements) is one dispatch per level: the first writes the result of every block in the accumulator's type, the next
+reduces those. Two walks give the same bits:
+
+    rows     the n elements are neighbours: subgroups, or workgroups where a device has none, take blocks of rows
+    columns  other kept elements lie closer than the reduced ones: invocations take neighbouring columns
+
+A view that is neither (reduced axes that are not one axis in memory, more than two kept ones) is copied first.
+"""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cpu_reference import c as ckernels
 from fuelvk.base.dtypes import FLOATS, DType
-from fuelvk.base.shapes import Layout, elements, normalize_axes
+from fuelvk.base.shapes import Layout, Shape, collapse, elements, normalize_axes
 from fuelvk.graph.types import PrimitiveId
 from fuelvk.kernels._cpu import c_kernel, numpy_reference
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv, vulkan
-from fuelvk.kernels.claims import STRICT_EXACT, STRICT_MEAN, STRICT_SUM
-from fuelvk.kernels.ops._elements import also_of, copy_shaders, gathered
+from fuelvk.kernels.claims import STRICT_EXACT, STRICT_MEAN, STRICT_PROD, STRICT_SUM
+from fuelvk.kernels.ops._elements import also_of, copy_shaders, gathered, wide_or_small
 from fuelvk.kernels.ops._rows import fits_index, row_groups, scalar_words
 from fuelvk.kernels.primitive_costs import primitive_cost_cpu, primitive_cost_vulkan
 from fuelvk.kernels.types import KernelCaps, PrecisionGuarantee, Registration
@@ -23,12 +34,66 @@ from fuelvk.kernels.types import KernelCaps, PrecisionGuarantee, Registration
 if TYPE_CHECKING:
     from fuelvk.vulkan import Buffer
 
-_PARAMS = struct.Struct("<6I8s")
+BLOCK = 16384
+_ROWS = struct.Struct("<4I3iI8s")
+_COLUMNS = struct.Struct("<4I2i2I3i4x8s")
+_PAIRED, _FROM_WIDE, _TO_WIDE, _GROUPED = 1, 2, 4, 8
+# Below this many pairs of columns the partials of a column are shared out among invocations.
+_COLUMNS_ALONE = 16384
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """[outer, n, inner] with their strides in elements; one row is [outer, n] with inner 1."""
+
+    outer: int
+    n: int
+    inner: int
+    outer_stride: int
+    step: int
+    inner_stride: int
+
+    @property
+    def in_rows(self) -> bool:
+        return self.inner == 1 and (self.step == 1 or self.n <= 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shaders:
+    """The entry points of one op in one dtype, and those of the passes before the last."""
+
+    rows: ShaderRef
+    first_rows: ShaderRef
+    columns: tuple[ShaderRef, ShaderRef]  # small, wide
+    first_columns: tuple[ShaderRef, ShaderRef]
 
 
 def _order(rank: int, axes: Sequence[int]) -> tuple[int, ...]:
     """Returns the axes with the reduced ones last, both groups in their order."""
     return (*(i for i in range(rank) if i not in axes), *axes)
+
+
+def walk_of(view: Layout, axes: Shape) -> _Walk | None:
+    """Returns how the elements of a view are walked, None where only a copy makes that possible."""
+    moved = view.transpose(_order(len(view.shape), axes))
+    kept = len(view.shape) - len(axes)
+    (n, *more), ((step, *_),) = collapse(moved.shape[kept:], moved.strides[kept:])
+    extents, (strides,) = collapse(moved.shape[:kept], moved.strides[:kept])
+    if more or len(extents) > 2:
+        return None
+    if len(extents) == 2:
+        return _Walk(extents[0], n, extents[1], strides[0], step, strides[1])
+    if step == 1 or n <= 1 or extents[0] == 1:
+        return _Walk(extents[0], n, 1, strides[0], step, 1)
+    return _Walk(1, n, extents[0], 0, step, strides[0])
+
+
+def _walkable(view: Layout, axes: Shape) -> tuple[Layout, Shape]:
+    """Returns the view (as one to copy) and its reduced axes in an order that can be walked once contiguous."""
+    if walk_of(Layout.of(view.shape), axes) is not None:
+        return view, axes
+    rank = len(view.shape)
+    return view.transpose(_order(rank, axes)), tuple(range(rank - len(axes), rank))
 
 
 def _on_cpu(function: str) -> Callable[..., None]:
@@ -42,7 +107,77 @@ def _on_cpu(function: str) -> Callable[..., None]:
     return kernel
 
 
-def _on_vulkan(shader: ShaderRef, dtype: DType) -> Callable[..., None]:
+class _Call:
+    """Records one reduction: a dispatch per level of blocks."""
+
+    def __init__(self, context: VulkanContext, dtype: DType, shaders: _Shaders) -> None:
+        self.context = context
+        self.dtype = dtype
+        self.shaders = shaders
+        self.narrow = dtype.accumulator is not dtype
+
+    def run(self, x: Buffer, x0: int, walk: _Walk, y: Buffer, y0: int) -> None:
+        count = scalar_words(walk.n, self.dtype)
+        kept, flags = walk.outer * walk.inner, 0
+        while walk.n > BLOCK:
+            blocks = -(-walk.n // BLOCK)
+            partial = self.context.scratch(kept * blocks * self.dtype.accumulator.size)
+            self._dispatch(x, x0, walk, partial, 0, blocks, flags | _TO_WIDE * self.narrow, count, last=False)
+            x, x0, flags = partial, 0, _FROM_WIDE * self.narrow
+            walk = _Walk(walk.outer, blocks, walk.inner, blocks * walk.inner, walk.inner, 1)
+        self._dispatch(x, x0, walk, y, y0, 1, flags, count, last=True)
+
+    def _dispatch(
+        self,
+        x: Buffer,
+        x0: int,
+        walk: _Walk,
+        y: Buffer,
+        y0: int,
+        blocks: int,
+        flags: int,
+        count: bytes,
+        *,
+        last: bool,
+    ) -> None:
+        buffers = (x, y, x, y) if self.narrow else (x, y)
+        writes = 0b1010 if self.narrow else 0b10
+        context, shaders = self.context, self.shaders
+        if walk.in_rows:
+            shader = shaders.rows if last else shaders.first_rows
+            flags |= _PAIRED * (not (x0 % 2 or walk.outer_stride % 2))
+            items = walk.outer * blocks
+            groups = row_groups(shader, context, items)
+            words = _ROWS.pack(items, walk.n, groups[0], flags, x0, y0, walk.outer_stride, blocks, count)
+        else:
+            even = not any(v % 2 for v in (x0, walk.outer_stride, walk.step))
+            flags |= _PAIRED * (even and walk.inner_stride == 1 and walk.inner % 2 == 0)
+            units = walk.outer * -(-walk.inner // 2)
+            alone = units >= _COLUMNS_ALONE or walk.n < 64
+            flags |= _GROUPED * (not alone)
+            lanes = units * blocks * (1 if alone else 8)
+            small, wide = shaders.columns if last else shaders.first_columns
+            shader = wide_or_small(small, wide, context.caps, lanes)
+            across = shader.workgroup(context.caps)[0] // (1 if alone else 8)
+            groups = context.fold(-(-units // across) * blocks)
+            words = _COLUMNS.pack(
+                units,
+                walk.n,
+                groups[0],
+                flags,
+                x0,
+                y0,
+                walk.inner,
+                blocks,
+                walk.outer_stride,
+                walk.step,
+                walk.inner_stride,
+                count,
+            )
+        context.dispatch(shader, groups, buffers, writes, words)
+
+
+def _on_vulkan(shaders: _Shaders, dtype: DType) -> Callable[..., None]:
     def kernel(
         inputs: Sequence[Buffer],
         outputs: Sequence[Buffer],
@@ -51,30 +186,47 @@ def _on_vulkan(shader: ShaderRef, dtype: DType) -> Callable[..., None]:
         context: VulkanContext,
     ) -> None:
         x, view, target = inputs[0], layouts[0], layouts[-1]
-        rows = elements(target.shape)
-        if not rows:
+        if not elements(target.shape):
             return
-        rank = len(view.shape)
-        view = view.transpose(_order(rank, normalize_axes(params["axes"], rank)))
-        n = elements(view.shape) // rows
-        if n and not view.is_contiguous():
+        axes = normalize_axes(params["axes"], len(view.shape))
+        walk = walk_of(view, axes)
+        if walk is None:
+            view, axes = _walkable(view, axes)
             x, view = gathered(context, dtype, x, view)
-        groups = row_groups(shader, context, rows)
-        paired = int(n % 2 == 0 and view.offset % 2 == 0)
-        words = _PARAMS.pack(rows, n, groups[0], paired, view.offset, target.offset, scalar_words(n, dtype))
-        context.dispatch(shader, groups, (x, outputs[0]), 0b10, words)
+            walk = walk_of(view, axes)
+            assert walk is not None
+        _Call(context, dtype, shaders).run(x, view.offset, walk, outputs[0], target.offset)
 
     return kernel
 
 
+def _shaders(op: str, dtype: DType) -> _Shaders:
+    kind = "float" if dtype.is_float else "integer"
+    before = "sum" if op == "mean" else op
+
+    def columns(name: str) -> tuple[ShaderRef, ShaderRef]:
+        small, wide = (
+            spirv(f"reduce/{kind}_columns", f"{name}_columns", dtype=dtype, shape=shape)
+            for shape in ("small", "wide")
+        )
+        return small, wide
+
+    return _Shaders(
+        spirv(f"reduce/{kind}s", f"{op}_rows", dtype=dtype),
+        spirv(f"reduce/{kind}s", f"{before}_rows", dtype=dtype),
+        columns(op),
+        columns(before),
+    )
+
+
 def _rows(op: str, dtype: DType, precision: PrecisionGuarantee) -> tuple[Registration, ...]:
     op_id, dtypes = PrimitiveId(op), (dtype, dtype)
-    shader = spirv("reduce/floats" if dtype.is_float else "reduce/integers", f"{op}_rows", dtype=dtype)
+    shaders = _shaders(op, dtype)
     row = vulkan(
         op_id,
         dtypes,
-        _on_vulkan(shader, dtype),
-        shaders=(shader,),
+        _on_vulkan(shaders, dtype),
+        shaders=(shaders.rows, shaders.columns[0]),
         cost=primitive_cost_vulkan(op, dtypes),
         precision=precision,
         wrapper=__file__,
@@ -84,7 +236,13 @@ def _rows(op: str, dtype: DType, precision: PrecisionGuarantee) -> tuple[Registr
     )
     cost = primitive_cost_cpu(op, dtypes)
     return (
-        also_of(row, *copy_shaders()),
+        also_of(
+            row,
+            shaders.first_rows,
+            shaders.columns[1],
+            *shaders.first_columns,
+            *copy_shaders(),
+        ),
         c_kernel(
             op_id,
             dtypes,
@@ -102,8 +260,9 @@ _INTEGERS = (DType.I64, DType.I32)
 _TABLE = (
     *(("sum", dtype, STRICT_SUM) for dtype in FLOATS),
     *(("mean", dtype, STRICT_MEAN) for dtype in FLOATS),
+    *(("prod", dtype, STRICT_PROD) for dtype in FLOATS),
     *((op, dtype, STRICT_EXACT) for op in ("max", "min") for dtype in FLOATS),
-    *((op, dtype, STRICT_EXACT) for op in ("sum", "max", "min") for dtype in _INTEGERS),
+    *((op, dtype, STRICT_EXACT) for op in ("sum", "prod", "max", "min") for dtype in _INTEGERS),
 )
 
 IMPLS = tuple(row for op, dtype, precision in _TABLE for row in _rows(op, dtype, precision))
