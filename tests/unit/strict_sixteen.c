@@ -21,6 +21,12 @@ CHEAP(silu)
 CHEAP(softplus)
 CHEAP(gelu)
 
+static float pieces(st_u64 fast, uint far) { return U2F(fast.l != 0u ? far : fast.h); }
+#define SIN_PIECES(x) pieces(st_sin_try(F2U(x)), st_sin_far(F2U(x)))
+#define COS_PIECES(x) pieces(st_cos_try(F2U(x)), st_cos_far(F2U(x)))
+LOOP(sin_pieces, SIN_PIECES)
+LOOP(cos_pieces, COS_PIECES)
+
 MAP(exp)
 MAP(exp2)
 MAP(expm1)

@@ -49,9 +49,14 @@ ENDS = [
 
 
 @pytest.fixture(scope="module")
-def cheap(tmp_path_factory: pytest.TempPathFactory) -> Map:
+def maps(tmp_path_factory: pytest.TempPathFactory) -> Map:
+    """maps(name, x): one loop of strict_sixteen.c."""
+    return build(tmp_path_factory.mktemp("cheap"))
+
+
+@pytest.fixture(scope="module")
+def cheap(maps: Map) -> Map:
     """cheap(name, x): one function over float32 values."""
-    maps = build(tmp_path_factory.mktemp("cheap"))
     return lambda name, x: maps(f"cheap_{name}", x)
 
 
@@ -63,6 +68,13 @@ def test_error(cheap: Map, name: str) -> None:
     with np.errstate(all="ignore"):
         truth = np.asarray(ORACLES[name](x.astype(np.float64)), np.float64)
     assert ulps(cheap(name, x), truth).max() <= BOUNDS[name]
+
+
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_pieces_make_the_whole(cheap: Map, maps: Map, name: str) -> None:
+    near = np.arange(ENDS[6] - 512, ENDS[6] + 512).astype(np.uint32).view(np.float32)
+    x = np.concatenate([f32_inputs(1 << 16), near, -near])
+    assert np.array_equal(maps(f"{name}_pieces", x).view(np.uint32), cheap(name, x).view(np.uint32))
 
 
 LIMITS = {

@@ -43,17 +43,32 @@ FN uint st_arc_sin(st_arc r, uint turn) {
   uint k = r.k + turn;
   return SEL((k & 1u) == 0u, F2U(s), F2U(c)) ^ ((k << 30) & 0x80000000u);
 }
-FN uint st_arc_bits(uint ax, uint turn) {
-  bool tiny = ax < 0x39800000u; bool far = ax > ST_SINCOS_NEAR && ax < ST_INF;          /* 2^-12 */
-  st_arc r = st_arc_near(SEL(tiny || ax > ST_SINCOS_NEAR, 0x3f800000u, ax));
-  if (far) r = st_arc_far(ax);
-  uint b = SEL(tiny, SEL(turn == 0u, ax, 0x3f800000u), st_arc_sin(r, turn));
-  return SEL(ax < ST_INF, b, ST_NAN);
+/* The sign and limits of sin (turn = 0) or cos (turn = 1) about the bits for |x|. |x| < 2^-12 gives x and 1. */
+FN uint st_arc_limit(uint u, uint turn, uint bits) {
+  uint a = u & 0x7fffffffu; uint sign = SEL(turn == 0u, u & 0x80000000u, 0u);
+  return SEL(a < ST_INF, SEL(a < 0x39800000u, SEL(turn == 0u, a, 0x3f800000u), bits) ^ sign, ST_NAN);
 }
+FN float st_arc_function(float x, uint turn) {
+  uint u = F2U(x); uint a = u & 0x7fffffffu;
+  bool far = a > ST_SINCOS_NEAR && a < ST_INF;
+  st_arc r = st_arc_near(SEL(a < 0x39800000u || a > ST_SINCOS_NEAR, 0x3f800000u, a));
+  if (far) r = st_arc_far(a);
+  return U2F(st_arc_limit(u, turn, st_arc_sin(r, turn)));
+}
+/* sin(x) and cos(x). */
+FN float st_sin(float x) { return st_arc_function(x, 0u); }
+FN float st_cos(float x) { return st_arc_function(x, 1u); }
 
-FN float st_sin(float x) {
-  uint u = F2U(x); uint b = st_arc_bits(u & 0x7fffffffu, 0u);
-  return U2F(SEL((u & 0x7fffffffu) < ST_INF, b ^ (u & 0x80000000u), b));
+/* The same in two pieces for a C loop, which is vectorised around the first: h the bits, l nonzero where |x| > 98 is left
+ * to the second. */
+FN st_u64 st_arc_try(uint u, uint turn) {
+  uint a = u & 0x7fffffffu;
+  uint off = (a - 0x39800000u) | (ST_SINCOS_NEAR - a);               /* negative outside */
+  uint b = st_arc_sin(st_arc_near(st_where_negative(off, 0x3f800000u, a)), turn);
+  return st_mk64(st_arc_limit(u, turn, b), 1u - (((a - (ST_SINCOS_NEAR + 1u)) | (ST_INF - 1u - a)) >> 31));
 }
-FN float st_cos(float x) { return U2F(st_arc_bits(F2U(x) & 0x7fffffffu, 1u)); }
+FN st_u64 st_sin_try(uint u) { return st_arc_try(u, 0u); }
+FN st_u64 st_cos_try(uint u) { return st_arc_try(u, 1u); }
+FN uint st_sin_far(uint u) { return st_arc_limit(u, 0u, st_arc_sin(st_arc_far(u & 0x7fffffffu), 0u)); }
+FN uint st_cos_far(uint u) { return st_arc_limit(u, 1u, st_arc_sin(st_arc_far(u & 0x7fffffffu), 1u)); }
 #endif

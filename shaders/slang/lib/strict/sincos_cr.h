@@ -116,12 +116,14 @@ FN uint st_sc_limit(uint ux, uint turn, uint bits) {
   return SEL(ax >= ST_INF, ST_NAN, res);
 }
 
-/* The fast path for |x| <= 1536; larger |x| is left undecided. |x| <= 2^-12 gives x and 1. */
+/* The fast path for |x| <= 1536; larger |x| is left undecided. |x| <= 2^-12 gives x and 1. The harmless substitute is
+ * chosen by a sign mask, so that C compilers do not take the table's entries for it out of the loop. */
 FN st_u64 st_sincos_cr_try(uint ux, uint turn) {
   uint ax = ux & 0x7fffffffu;
-  bool live = ax > 0x39800000u && ax <= ST_SC_NEAR;
-  st_u64 t = st_sc_round(st_sc_near(SEL(live, ux, 0x3f800000u)), turn);
-  return st_decided(st_sc_limit(ux, turn, t.h), (live && t.l != 0u) || (ax > ST_SC_NEAR && ax < ST_INF));
+  uint off = (ax - 0x39800001u) | (ST_SC_NEAR - ax);                 /* negative outside */
+  st_u64 t = st_sc_round(st_sc_near(st_where_negative(off, 0x3f800000u, ux)), turn);
+  uint far = ((ax - (ST_SC_NEAR + 1u)) | (ST_INF - 1u - ax)) >> 31;
+  return st_mk64(st_sc_limit(ux, turn, t.h), st_where_negative(off, 1u - far, t.l));
 }
 /* What that leaves: the same sums on the reduction by integers, then fixed point. */
 FN uint st_sincos_cr_rest(uint ux, uint turn) {

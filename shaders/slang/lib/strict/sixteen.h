@@ -37,20 +37,20 @@ FN float st_sigmoid_16(float x) {
 }
 
 /* x/2 + c x^2 for |x| < 2^-22: half an odd input may be a middle, and the second term, always upward, decides. */
-FN uint st_half_up(uint u) {
+FN uint st_16_upward(uint u) {
   uint near = SEL((u & 0x7fffffffu) - 1u < 0x347fffffu, 1u, 0u);
   return SEL((u >> 31) != 0u, 0u - near, near);
 }
 FN float st_silu_16(float x) {
-  uint u = F2U(x); return U2F(F2U(st_silu(x)) + st_half_up(u) - ST_AT(u, 0xc02e6000u));
+  uint u = F2U(x); return U2F(F2U(st_silu(x)) + st_16_upward(u) - ST_AT(u, 0xc02e6000u));
 }
 FN float st_gelu_16(float x) {
-  uint u = F2U(x); uint b = F2U(st_gelu(x)) + st_half_up(u);
+  uint u = F2U(x); uint b = F2U(st_gelu(x)) + st_16_upward(u);
   b = b + ST_AT(u, 0xbaaf8000u) - ST_AT(u, 0x3aaf8000u);
   return U2F(b + ST_AT(u, 0x3eb4e000u) - ST_AT(u, 0xbeb4e000u));
 }
 FN float st_gelu_erf_16(float x) {
-  uint u = F2U(x); uint b = F2U(st_gelu_erf(x)) + st_half_up(u);
+  uint u = F2U(x); uint b = F2U(st_gelu_erf(x)) + st_16_upward(u);
   return U2F(b + ST_AT(u, 0xbaaf8000u) - ST_AT(u, 0x3aaf8000u));
 }
 FN float st_softplus_16(float x) { return U2F(F2U(st_softplus(x)) - ST_AT(F2U(x), 0xb8860000u)); }
