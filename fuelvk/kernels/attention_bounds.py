@@ -10,6 +10,7 @@ import numpy as np
 from fuelvk.kernels.bounds import (
     EXP,
     TANH,
+    attention,
     _kept,
     _scores,
     _tiny,
@@ -145,3 +146,25 @@ def gradients(b: BoundInputs) -> Array:
     shape = np.shape(b.reference)
     fitting = [e for e in _errors(b) if e.shape == shape]
     return rounding(b, np.maximum.reduce(fitting))
+
+
+def paged_attention(b: BoundInputs) -> Array:
+    """The bound of attention on the gathered context.
+
+    Gathering moves bytes; what follows is attention, causal, with the queries at the end of the context.
+    """
+    q, k_cache, v_cache = (_wide(x) for x in b.inputs[:3])
+    table, lens, slopes = b.inputs[3], b.inputs[4], b.inputs[5] if len(b.inputs) > 5 else None
+    assert table is not None
+    assert lens is not None
+    size = k_cache.shape[1]
+    result = np.zeros(q.shape)
+    for item, length in enumerate(int(n) for n in lens):
+        keys = np.arange(length)
+        blocks = table[item].astype(np.int64)[keys // size]
+        one = slice(item, item + 1)
+        k, v = (x[blocks, keys % size].transpose(1, 0, 2)[None] for x in (k_cache, v_cache))
+        inputs = (q[one], k, v, slopes, None)
+        params = {**b.params, "causal": True}
+        result[one] = attention(BoundInputs(inputs, params, np.asarray(b.reference)[one], b.dtype))
+    return result

@@ -53,6 +53,7 @@ __all__ = [
     "STRICT_LAYER_NORM",
     "STRICT_MEAN",
     "STRICT_ONE_ULP",
+    "STRICT_PAGED_ATTN",
     "STRICT_POWI",
     "STRICT_PROD",
     "STRICT_PRODUCT",
@@ -393,3 +394,8 @@ STRICT_ATTN_BACKWARD_V = _bounded(attention_bounds.gradient_v, _BACKWARD_NOTES)
 
 STRICT_ATTN_GRADIENTS = _bounded(attention_bounds.gradients, _BACKWARD_NOTES)
 """All three at once, the same bits. Bound: ``attention_bounds.gradients``."""
+
+STRICT_PAGED_ATTN = _bounded(
+    attention_bounds.paged_attention, "FLASH_ATTN's canonical algorithm on the gathered context, the same bits."
+)
+"""PAGED_ATTN on any backend. Bound: ``attention_bounds.paged_attention``. Left out: scores that overflow."""

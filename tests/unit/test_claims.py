@@ -84,6 +84,7 @@ BOUNDS: dict[str, Bound] = {
     "flash_attn_backward_q": attention_bounds.gradient_q,
     "flash_attn_backward_k": attention_bounds.gradient_k,
     "flash_attn_backward_v": attention_bounds.gradient_v,
+    "paged_attn": attention_bounds.paged_attention,
     "matmul": bounds.blocked_product,
     "sum": bounds.tree_sum,
     "mean": bounds.tree_mean,

@@ -80,14 +80,27 @@ def _vulkan(dtype: DType, rows: ShaderRef, subgroups: ShaderRef | None) -> Calla
         context: VulkanContext,
     ) -> None:
         p = _resolve(inputs, layouts, params)
-        if not p.B * p.Hq * p.Sq * p.D:
-            return
-        if subgroups is not None and _in_pairs(p.D, layouts):
-            _by_subgroups(context, subgroups, p, inputs, outputs[0], layouts, dtype)
-        else:
-            _by_rows(context, rows, p, inputs, outputs[0], layouts, dtype)
+        if p.B * p.Hq * p.Sq * p.D:
+            attend(context, p, inputs, outputs[0], layouts, dtype, rows, subgroups)
 
     return kernel
+
+
+def attend(
+    context: VulkanContext,
+    p: AttnParams,
+    inputs: Sequence[Any],
+    y: Buffer,
+    layouts: Sequence[Layout | None],
+    dtype: DType,
+    rows: ShaderRef,
+    subgroups: ShaderRef | None,
+) -> None:
+    """Records dense attention of q, k, v, slopes and k_lens (None where left out) into y, the last of ``layouts``."""
+    if subgroups is not None and _in_pairs(p.D, layouts):
+        _by_subgroups(context, subgroups, p, inputs, y, layouts, dtype)
+    else:
+        _by_rows(context, rows, p, inputs, y, layouts, dtype)
 
 
 def _in_pairs(d: int, layouts: Sequence[Layout | None]) -> bool:
