@@ -10,12 +10,12 @@ import numpy as np
 from fuelvk.kernels.bounds import (
     EXP,
     TANH,
-    attention,
     _kept,
     _scores,
     _tiny,
     _unit,
     _wide,
+    attention,
     gamma,
     product_depth,
     rounding,

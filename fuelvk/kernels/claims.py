@@ -396,6 +396,7 @@ STRICT_ATTN_GRADIENTS = _bounded(attention_bounds.gradients, _BACKWARD_NOTES)
 """All three at once, the same bits. Bound: ``attention_bounds.gradients``."""
 
 STRICT_PAGED_ATTN = _bounded(
-    attention_bounds.paged_attention, "FLASH_ATTN's canonical algorithm on the gathered context, the same bits."
+    attention_bounds.paged_attention,
+    "FLASH_ATTN's canonical algorithm on the gathered context, the same bits.",
 )
 """PAGED_ATTN on any backend. Bound: ``attention_bounds.paged_attention``. Left out: scores that overflow."""

@@ -43,13 +43,22 @@ def resolve_paged(shapes: Shapes, params: Params) -> AttnParams:
     ``shapes`` are q, k_cache, v_cache, block_table, context_lens and, where given, alibi_slopes.
     """
     q, k, v, table, lens = (rules.given(s) for s in shapes[:5])
-    for arg, shape, rank in (("q", q, 4), ("k_cache", k, 4), ("block_table", table, 2), ("context_lens", lens, 1)):
+    for arg, shape, rank in (
+        ("q", q, 4),
+        ("k_cache", k, 4),
+        ("block_table", table, 2),
+        ("context_lens", lens, 1),
+    ):
         rules.need_rank(NAME, arg, shape, rank, rank)
     rules.need_shape(NAME, "v_cache", v, k, "like k_cache")
     if k[1] < 1:
-        raise ShapeError(f"{NAME}: a block holds no key", seen=f"k_cache{k}", allowed="bs >= 1 in [NB, bs, Hkv, D]")
+        raise ShapeError(
+            f"{NAME}: a block holds no key", seen=f"k_cache{k}", allowed="bs >= 1 in [NB, bs, Hkv, D]"
+        )
     if k[3] != q[3]:
-        raise ShapeError(f"{NAME}: heads of two widths", seen=f"q{q} and k_cache{k}", allowed=f"D = {q[3]} in both")
+        raise ShapeError(
+            f"{NAME}: heads of two widths", seen=f"q{q} and k_cache{k}", allowed=f"D = {q[3]} in both"
+        )
     rules.need_shape(NAME, "block_table", table, (q[0], table[1]), "one row of block ids per batch item")
     rules.need_shape(NAME, "context_lens", lens, (q[0],), "one length per batch item")
     dense = (q[0], k[2], table[1] * k[1], q[3])
@@ -105,7 +114,9 @@ def decompose(g: Builder, inputs: Values, params: Params) -> tuple[Value, ...]:
 # --- samples ----------------------------------------------------------------------------------------------------
 
 # label, (Hq, Hkv, Sq, D), block size, blocks in the cache, blocks per item, contexts, params, slopes
-_CASES: tuple[tuple[str, tuple[int, int, int, int], int, int, int, tuple[int, ...], dict[str, Any], bool], ...] = (
+_CASES: tuple[
+    tuple[str, tuple[int, int, int, int], int, int, int, tuple[int, ...], dict[str, Any], bool], ...
+] = (
     ("one_block", (1, 1, 1, 1), 1, 1, 1, (1,), {}, False),
     ("decode", (4, 2, 1, 16), 16, 12, 5, (80, 33), {}, False),
     ("empty_one_full", (2, 2, 1, 8), 4, 9, 3, (0, 1, 4, 5, 12), {}, False),
@@ -151,7 +162,9 @@ def error_inputs() -> Iterable[ErrorSample]:
     table, lens = np.zeros((2, 3), np.uint32), np.array([12, 1], np.uint32)
     plain = (q, cache, cache, table, lens, None)
 
-    def case(label: str, changes: dict[int, Any], params: dict[str, Any], error: type[Exception], match: str) -> Any:
+    def case(
+        label: str, changes: dict[int, Any], params: dict[str, Any], error: type[Exception], match: str
+    ) -> Any:
         inputs = tuple(changes.get(i, x) for i, x in enumerate(plain))
         return ErrorSample(inputs, {"scale": 1.0, **params}, error, f"{NAME}.*{match}", label)
 
@@ -160,7 +173,9 @@ def error_inputs() -> Iterable[ErrorSample]:
     yield case("head_width", {0: ones((2, 4, 1, 4))}, {}, ShapeError, "heads of two widths")
     wide = ones((1, 1, 1, 257))
     one = {3: table[:1], 4: lens[:1]}
-    yield case("wide_head", {0: wide, 1: wide, 2: wide, **one}, {}, UnsupportedError, f"D=257.*{MAX_HEAD_DIM}")
+    yield case(
+        "wide_head", {0: wide, 1: wide, 2: wide, **one}, {}, UnsupportedError, f"D=257.*{MAX_HEAD_DIM}"
+    )
     yield case("v_unlike_k", {2: cache[:5]}, {}, ShapeError, "v_cache has the wrong shape")
     yield case("empty_blocks", {1: cache[:, :0], 2: cache[:, :0]}, {}, ShapeError, "a block holds no key")
     yield case("table_rows", {3: table[:1]}, {}, ShapeError, r"block_table.*\(2, 3\)")
