@@ -81,6 +81,10 @@ def _row_work(a: Mapping[str, Any]) -> int:
     return 4 * int(a["rows"] * a["n"])
 
 
+def _rope_work(a: Mapping[str, Any]) -> int:
+    return int(a["rows"] * a["d"])
+
+
 def _outer(a: Mapping[str, Any]) -> int:
     return int(a["outer"])
 
@@ -151,6 +155,10 @@ _FAMILIES = (
             "const T *x, const T *weight, T *y, int64_t rows, int64_t n, double eps", _rows, _row_work),
     _Family("rows.c", ("layer_norm_last_dim",), FLOATS,
             "const T *x, const T *weight, const T *bias, T *y, int64_t rows, int64_t n, double eps", _rows, _row_work),
+    _Family("rows.c", ("softmax_last_dim_backward",), FLOATS,
+            "const T *y, const T *g, T *dx, int64_t rows, int64_t n", _rows, _row_work),
+    _Family("rows.c", ("rms_norm_last_dim_backward", "layer_norm_last_dim_backward"), FLOATS,
+            "const T *x, const T *g, T *dx, int64_t rows, int64_t n, double eps", _rows, _row_work),
     _Family("product.c", ("fused_linear",), FLOATS, "const T *a, const T *b, const T *bias, " + _PRODUCT,
             _product_units, _product_work),
     _Family("product.c", ("matmul",), FLOATS, "const T *a, const T *b, " + _PRODUCT, _product_units, _product_work),
@@ -175,6 +183,11 @@ _FAMILIES = (
     _Family("pointwise.c", ("affine",), FLOATS, _UNARY + ", double mul, double add", _elements, _elements),
     _Family("pointwise.c", ("clamp",), FLOATS, _UNARY + ", double low, double high", _elements, _elements),
     _Family("pointwise.c", ("powi",), FLOATS, _UNARY + ", int64_t exponent", _elements, _elements),
+    _Family("pointwise.c", ("powi_backward",), FLOATS, "const T *x, const T *g, T *y, int64_t n, int64_t exponent",
+            _elements, _elements),
+    _Family("rope.c", ("rope",), FLOATS,
+            "const T *x, const T *cos, const T *sin, T *y, int64_t rows, int64_t length, int64_t d, int64_t columns, "
+            "int32_t interleaved", _rows, _rope_work),
     _Family("pointwise.c", ("add", "sub", "mul", "div", "maximum", "minimum"), FLOATS, _BINARY, _elements, _elements),
     _Family("pointwise.c", _COMPARISONS, (*FLOATS, *INTEGERS), _COMPARE, _elements, _elements),
     _Family("pointwise.c", ("neg", "abs", "sign"), INTEGERS, _UNARY, _elements, _elements),
@@ -196,7 +209,7 @@ _FAMILIES = (
             _outer, _picks_work),
     _Family("strict.c", tuple(f"strict_{f}" for f in ("exp", "rcp", "sqrt", "rsqrt", "tanh", "erf", "gelu_erf")),
             ("f32", "f64"), _UNARY, _elements, _elements),
-    _Family("strict.c", ("strict_div",), ("f32", "f64"), _BINARY, _elements, _elements),
+    _Family("strict.c", ("strict_div", "strict_exp_difference"), ("f32", "f64"), _BINARY, _elements, _elements),
 )  # fmt: skip
 
 _SINGLES = (

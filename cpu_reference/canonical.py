@@ -62,6 +62,33 @@ def tree_sum(values: Any, kind: Any) -> Any:
     return partials[0]
 
 
+def _lost(a: Any, b: Any, s: Any) -> Any:
+    """Returns what ``a + b`` loses when it is rounded to ``s`` (two_sum)."""
+    t = s - a
+    return (a - (s - t)) + (b - t)
+
+
+def exact_sum(values: Any, kind: Any) -> Any:
+    """Returns the sum of the row ops: the partials and joins of ``tree_sum``, each addition's loss kept beside."""
+    sums, kept = [kind(0)] * 64, [kind(0)] * 64
+    for i, value in enumerate(values):
+        p = i % 64
+        if i < 64:
+            sums[p] = value
+            continue
+        t = sums[p] + value
+        kept[p] = kept[p] + _lost(sums[p], value, t)
+        sums[p] = t
+    step = 32
+    while step:
+        for p in range(step):
+            t = sums[p] + sums[p + step]
+            kept[p] = (kept[p] + kept[p + step]) + _lost(sums[p], sums[p + step], t)
+            sums[p] = t
+        step //= 2
+    return sums[0] if kept[0] == 0 or not np.isfinite(sums[0]) else sums[0] + kept[0]
+
+
 def dot(a: Any, b: Any, kind: Any) -> Any:
     """Returns the product rule: blocks of 64, each summed from 0, added to the total in order."""
     total = kind(0)
@@ -76,14 +103,14 @@ def dot(a: Any, b: Any, kind: Any) -> Any:
 def softmax(x: Array) -> Array:
     kind = x.dtype.type
     m = row_max(x, kind)
-    e = [strict("exp", v - m) for v in x]
-    r = strict("rcp", tree_sum(e, kind))
+    e = [strict("exp_difference", v, m) for v in x]
+    r = strict("rcp", exact_sum(e, kind))
     return np.array([v * r for v in e], x.dtype)
 
 
 def rms_norm(x: Array, weight: Array | None, eps: float) -> Array:
     kind = x.dtype.type
-    ms = strict("div", tree_sum([v * v for v in x], kind), kind(x.size))
+    ms = strict("div", exact_sum([v * v for v in x], kind), kind(x.size))
     r = strict("rsqrt", ms + kind(eps))
     y = [v * r for v in x]
     if weight is not None:
@@ -93,9 +120,9 @@ def rms_norm(x: Array, weight: Array | None, eps: float) -> Array:
 
 def layer_norm(x: Array, weight: Array | None, bias: Array | None, eps: float) -> Array:
     kind = x.dtype.type
-    mean = strict("div", tree_sum(list(x), kind), kind(x.size))
+    mean = strict("div", exact_sum(list(x), kind), kind(x.size))
     d = [v - mean for v in x]
-    var = strict("div", tree_sum([v * v for v in d], kind), kind(x.size))
+    var = strict("div", exact_sum([v * v for v in d], kind), kind(x.size))
     r = strict("rsqrt", var + kind(eps))
     y = [v * r for v in d]
     if weight is not None:

@@ -15,9 +15,14 @@ from fuelvk.kernels.bounds import (
     blocked_product,
     dot_product,
     layer_norm,
+    layer_norm_backward,
     power,
+    power_backward,
     rms_norm,
+    rms_norm_backward,
+    rope,
     softmax,
+    softmax_backward,
     tree_mean,
     tree_product,
     tree_sum,
@@ -51,14 +56,19 @@ __all__ = [
     "STRICT_CORRECTLY_ROUNDED",
     "STRICT_EXACT",
     "STRICT_LAYER_NORM",
+    "STRICT_LAYER_NORM_BACKWARD",
     "STRICT_MEAN",
     "STRICT_ONE_ULP",
     "STRICT_PAGED_ATTN",
     "STRICT_POWI",
     "STRICT_PROD",
+    "STRICT_POWI_BACKWARD",
     "STRICT_PRODUCT",
     "STRICT_RMS_NORM",
+    "STRICT_RMS_NORM_BACKWARD",
+    "STRICT_ROPE",
     "STRICT_SOFTMAX",
+    "STRICT_SOFTMAX_BACKWARD",
     "STRICT_SUM",
     "VULKAN_BYTE_LEVEL_PRECISION",
     "VULKAN_CAST_PRECISION",
@@ -321,6 +331,16 @@ STRICT_POWI = _bounded(
 subnormal.
 """
 
+STRICT_POWI_BACKWARD = _bounded(
+    power_backward, "The power as powi makes it, then two products; F32 (F64 for F64)."
+)
+"""POWI_BACKWARD on any backend. Bound: ``bounds.power_backward``. Left out: what powi leaves out."""
+
+STRICT_ROPE = _bounded(
+    rope, "Two products and one addition an element, each rounded in F32 (F64 for F64), then the output type."
+)
+"""ROPE on any backend. Bound: ``bounds.rope``. Left out: products that overflow."""
+
 STRICT_SUM = _bounded(
     tree_sum,
     "Blocks of 16384, each by 64 partials (index modulo 64) and a fixed tree, block results by the same rule; "
@@ -349,26 +369,52 @@ overflow.
 """
 
 STRICT_SOFTMAX = _bounded(
-    softmax, "Maximum, strict exp, canonical sum, one reciprocal, one product an element."
+    softmax,
+    "Maximum, strict exp of the unrounded difference, compensated sum, one reciprocal, one product an element.",
 )
 """SOFTMAX_LAST_DIM on any backend. Bound: ``bounds.softmax``. Left out: subnormals on a device that flushes
 them.
 """
 
+STRICT_SOFTMAX_BACKWARD = _bounded(
+    softmax_backward, "Compensated sum of the products g*y, one difference, one product; F32 (F64 for F64)."
+)
+"""SOFTMAX_LAST_DIM_BACKWARD on any backend. Bound: ``bounds.softmax_backward``. Left out: products that
+overflow.
+"""
+
 STRICT_RMS_NORM = _bounded(
     rms_norm,
-    "Canonical sum of squares, strict reciprocal root, products; F32 (F64 for F64). Holds where the squares and "
+    "Compensated sum of squares, strict reciprocal root, products; F32 (F64 for F64). Holds where the squares and "
     "their sum neither overflow nor vanish: in F32, |x| from about 1e-19 to 1e19 / sqrt(n).",
 )
 """RMS_NORM_LAST_DIM on any backend. Bound: ``bounds.rms_norm``. Left out: squares that overflow or vanish."""
 
 STRICT_LAYER_NORM = _bounded(
     layer_norm,
-    "Two passes with canonical sums, strict reciprocal root; F32 (F64 for F64). Holds where sums and squared "
+    "Two passes with compensated sums, strict reciprocal root; F32 (F64 for F64). Holds where sums and squared "
     "differences neither overflow nor vanish: in F32, |x - mean| from about 1e-19 to 1e19 / sqrt(n).",
 )
 """LAYER_NORM_LAST_DIM on any backend. Bound: ``bounds.layer_norm``. Left out: squares that overflow or
 vanish.
+"""
+
+STRICT_RMS_NORM_BACKWARD = _bounded(
+    rms_norm_backward,
+    "The norm recomputed as the forward does, one more compensated sum; F32 (F64 for F64). Holds where the forward's "
+    "claim holds and the products with g do not overflow.",
+)
+"""RMS_NORM_LAST_DIM_BACKWARD on any backend. Bound: ``bounds.rms_norm_backward``. Left out: what the forward
+leaves out.
+"""
+
+STRICT_LAYER_NORM_BACKWARD = _bounded(
+    layer_norm_backward,
+    "The norm recomputed as the forward does, two more compensated sums; F32 (F64 for F64). Holds where the forward's "
+    "claim holds and the products with g do not overflow.",
+)
+"""LAYER_NORM_LAST_DIM_BACKWARD on any backend. Bound: ``bounds.layer_norm_backward``. Left out: what the
+forward leaves out.
 """
 
 STRICT_ATTN = _bounded(

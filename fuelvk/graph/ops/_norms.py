@@ -38,11 +38,16 @@ def mean_of(term: Term) -> P:
     return P("mean", term, when=rules.last_axis_kept)
 
 
+def roots(centred: Term) -> Iterator[P]:
+    """Yields the ways to write ``sqrt(mean(centred^2) + eps)``."""
+    for square in (P("sqr", centred), P("mul", centred, centred)):
+        yield P("sqrt", P("add", mean_of(square), Scalar("eps")))
+
+
 def normalised(centred: Term) -> Iterator[P]:
     """Yields the ways to write ``centred / sqrt(mean(centred^2) + eps)``."""
     one = Scalar("one", 1.0)
-    for square in (P("sqr", centred), P("mul", centred, centred)):
-        root = P("sqrt", P("add", mean_of(square), Scalar("eps")))
+    for root in roots(centred):
         yield P("div", centred, root)
         yield P("mul", centred, P("div", one, root))
 

@@ -52,21 +52,19 @@ def decompose(g: Builder, inputs: Values, params: Params) -> tuple[Value, ...]:
 def backward(
     g: Builder, inputs: Values, outputs: tuple[Value, ...], grads: Values, params: Params
 ) -> tuple[Value | None, ...]:
-    """With ``h = g*weight``: ``r*(h - mean(h) - xh*mean(h*xh))``; weight and bias take the sums of g*xh and
+    """The gradient op of ``h = g*weight``; weight and bias take the sums over rows of g times the plain norm and of
     g.
     """
     (x, weight, bias), (dy,) = inputs, grads
     assert x is not None
     assert dy is not None
-    xh, root = _parts(g, x, params["eps"])
-    d = rules.wide(g, dy)
-    h = scaled(g, d, weight)
-    inner = g.sub(g.sub(h, g.mean(h, **LAST)), g.mul(xh, g.mean(g.mul(h, xh), **LAST)))
-    return (
-        rules.narrow(g, g.div(inner, root), x.dtype),
-        vector_gradient(g, g.mul(d, xh), weight),
-        vector_gradient(g, d, bias),
-    )
+    w, d = rules.wide(g, x), rules.wide(g, dy)
+    dx = g.layer_norm_last_dim_backward(w, scaled(g, d, weight), eps=params["eps"])
+    of_weight = None
+    if weight is not None:
+        xh = g.layer_norm_last_dim(w, None, None, eps=params["eps"])
+        of_weight = vector_gradient(g, g.mul(d, xh), weight)
+    return rules.narrow(g, dx, x.dtype), of_weight, vector_gradient(g, d, bias)
 
 
 OP = FusedOpEntry(

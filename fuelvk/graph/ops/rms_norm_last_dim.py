@@ -52,16 +52,15 @@ def decompose(g: Builder, inputs: Values, params: Params) -> tuple[Value, ...]:
 def backward(
     g: Builder, inputs: Values, outputs: tuple[Value, ...], grads: Values, params: Params
 ) -> tuple[Value | None, ...]:
-    """With ``h = g*weight``: ``r*(h - x*mean(h*x)*r^2)``, and for the weight the sum over rows of
-    ``g*x*r``.
-    """
+    """The gradient op of ``h = g*weight``; for the weight the sum over rows of g times the plain norm."""
     (x, weight), (dy,) = inputs, grads
     assert x is not None
     assert dy is not None
     w, d = rules.wide(g, x), rules.wide(g, dy)
-    root = g.sqrt(g.add(g.mean(g.sqr(w), **LAST), g.constant(params["eps"], w.dtype)))
-    xh, h = g.div(w, root), scaled(g, d, weight)
-    dx = g.div(g.sub(h, g.mul(xh, g.mean(g.mul(h, xh), **LAST))), root)
+    dx = g.rms_norm_last_dim_backward(w, scaled(g, d, weight), eps=params["eps"])
+    if weight is None:
+        return rules.narrow(g, dx, x.dtype), None
+    xh = g.rms_norm_last_dim(w, None, eps=params["eps"])
     return rules.narrow(g, dx, x.dtype), vector_gradient(g, g.mul(d, xh), weight)
 
 

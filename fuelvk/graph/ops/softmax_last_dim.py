@@ -47,11 +47,9 @@ def decompose(g: Builder, inputs: Values, params: Params) -> tuple[Value, ...]:
 def backward(
     g: Builder, inputs: Values, outputs: tuple[Value, ...], grads: Values, params: Params
 ) -> tuple[Value | None, ...]:
-    """``y * (g - sum(g*y))``."""
+    """``y * (g - sum(g*y))``, as the fused op of its own."""
     (y,), (dy,) = outputs, grads
-    assert dy is not None
-    w, d = rules.wide(g, y), rules.wide(g, dy)
-    return (rules.narrow(g, g.mul(w, g.sub(d, g.sum(g.mul(d, w), **LAST))), y.dtype),)
+    return (g.softmax_last_dim_backward(y, dy),)
 
 
 def sample_inputs(dtypes: tuple[DType, ...], rng: np.random.Generator) -> Iterable[Sample]:
