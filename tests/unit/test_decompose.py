@@ -11,7 +11,7 @@ import pytest
 from fuelvk.base.dtypes import DType
 from fuelvk.graph import ir
 from fuelvk.graph.registry import builder, default_fused_op_registry
-from fuelvk.graph.types import FusedOpEntry, Sample
+from fuelvk.graph.types import Family, FusedOpEntry, Sample
 from tests.support.interpret import evaluate
 
 Array = np.ndarray[Any, Any]
@@ -65,7 +65,10 @@ def _oracle(op: FusedOpEntry, inputs: tuple[Array | None, ...], params: dict[str
 
 
 def _size(op: FusedOpEntry, inputs: tuple[Array | None, ...], largest: float) -> float:
-    """Returns the size errors are relative to: a product's is that of its terms."""
+    """Returns the size errors are relative to: a product's and a gradient's is that of its terms."""
+    if op.family is Family.BACKWARD and inputs[1] is not None:
+        g = np.abs(inputs[1].astype(np.float64))
+        return float(max(largest, 16 * g[np.isfinite(g)].max(initial=0.0)))
     if op.name != "fused_linear":
         return float(largest)
     with np.errstate(all="ignore"):

@@ -11,7 +11,7 @@ import numpy as np
 from cpu_reference import c as ckernels
 from fuelvk.base.dtypes import DType
 from fuelvk.base.shapes import Layout, Shape, collapse, elements
-from fuelvk.graph.types import PrimitiveId
+from fuelvk.graph.types import OpId, PrimitiveId
 from fuelvk.kernels._cpu import c_kernel, numpy_reference
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv, vulkan
 from fuelvk.kernels.ops._elements import EACH, also_of, copy_shaders, gathered, grid, padded, share
@@ -210,14 +210,15 @@ def pointwise(
     shapes: bool = False,
     words: Words = _no_words,
     numbers: Numbers = _nothing,
+    op_id: OpId | None = None,
 ) -> tuple[Registration, ...]:
     """Returns the table rows of a pointwise op for one dtype.
 
     ``stem`` holds the entries ``<op>_flat`` and ``<op>_strided``; ``shapes`` says whether it comes in workgroups
     that move pairs too. ``words`` gives the parameters as the shader's last push constants, ``numbers`` as the C
-    kernel's last arguments.
+    kernel's last arguments; ``op_id`` is the op where it is not the primitive ``op``.
     """
-    op_id = PrimitiveId(op)
+    op_id = op_id or PrimitiveId(op)
     dtypes = (dtype,) * inputs + (result or dtype,)
     small = spirv(stem, f"{op}_flat", dtype=dtype, **({"shape": "small"} if shapes else {}))
     ranges = (("pairs", 0, WIDE_FROM), ("wide", WIDE_FROM, 1 << 62)) if shapes else ()

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fuelvk.base.dtypes import FLOATS, DType
+from fuelvk.graph.types import OpId
 from fuelvk.kernels.claims import STRICT_AFFINE, STRICT_CORRECTLY_ROUNDED, STRICT_POWI
 from fuelvk.kernels.ops._pointwise import Numbers, Words, pointwise
 from fuelvk.kernels.ops._rows import scalar_words
@@ -56,6 +57,23 @@ def _rows(op: str, numbers: Numbers, precision: PrecisionGuarantee, dtype: DType
         shapes=True,
         words=_exponent if op == "powi" else _scalars(numbers, dtype),
         numbers=numbers,
+    )
+
+
+def affine_rows(dtype: DType, *, op_id: OpId, wrapper: str) -> tuple[Registration, ...]:
+    """Returns the rows of an op that is affine under another id."""
+    words = _scalars(_affine, dtype)
+    return pointwise(
+        "affine",
+        dtype,
+        1,
+        "pointwise/parametric",
+        precision=STRICT_AFFINE,
+        wrapper=wrapper,
+        shapes=True,
+        words=words,
+        numbers=_affine,
+        op_id=op_id,
     )
 
 

@@ -1,0 +1,66 @@
+"""INPLACE_AFFINE: mul*x + add, in x's own memory where x is nobody else's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from fuelvk.base.dtypes import FLOATS, DType
+from fuelvk.base.errors import DTypeError, ParameterError
+from fuelvk.graph import rules
+from fuelvk.graph.ir import Builder, Value
+from fuelvk.graph.registry import FusedOps, find_op
+from fuelvk.graph.samples import ones
+from fuelvk.graph.types import Arg, ErrorSample, Family, FusedOpEntry, Param, Params, Sample, Values
+
+NAME = "inplace_affine"
+
+
+def decompose(g: Builder, inputs: Values, params: Params) -> tuple[Value, ...]:
+    """Returns the primitive affine, which has the same canonical algorithm."""
+    (x,) = inputs
+    assert x is not None
+    return (g.affine(x, mul=params["mul"], add=params["add"]),)
+
+
+def backward(
+    g: Builder, inputs: Values, outputs: tuple[Value, ...], grads: Values, params: Params
+) -> tuple[Value | None, ...]:
+    """``mul*g``."""
+    (dy,) = grads
+    assert dy is not None
+    return (g.affine(dy, mul=params["mul"], add=0.0),)
+
+
+def sample_inputs(dtypes: tuple[DType, ...], rng: np.random.Generator) -> Iterable[Sample]:
+    affine = find_op("affine")
+    assert affine is not None
+    assert affine.sample_inputs is not None
+    yield from affine.sample_inputs(dtypes, rng)
+    yield Sample((np.ones((5,), dtypes[0].numpy),), {}, "defaults")
+
+
+def error_inputs() -> Iterable[ErrorSample]:
+    x = ones((2,))
+    yield ErrorSample((x,), {"mul": "2"}, ParameterError, "mul has the wrong type", "text")
+    yield ErrorSample((ones((2,), DType.I32),), {}, DTypeError, "inplace_affine.*i32", "integers")
+
+
+OP = FusedOpEntry(
+    id=FusedOps.INPLACE_AFFINE,
+    family=Family.FORWARD,
+    args=(Arg("x"),),
+    params=(Param("mul", "float", default=1.0), Param("add", "float", default=0.0)),
+    shape_rule=rules.like_first,
+    dtype_rule=rules.uniform(NAME, ("x",), FLOATS),
+    dtypes=rules.rows(FLOATS, 1),
+    # Whether x may be destroyed is the writer's to say: the primitive affine is not rewritten into it.
+    pattern=None,
+    decompose=decompose,
+    backward=backward,
+    destructive_input=0,
+    sample_inputs=sample_inputs,
+    error_inputs=error_inputs,
+    doc="mul*x + add: the product is rounded, then the sum. fv.call works on a copy of x.",
+)

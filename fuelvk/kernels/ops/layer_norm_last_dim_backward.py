@@ -1,0 +1,17 @@
+"""Kernels of LAYER_NORM_LAST_DIM_BACKWARD."""
+
+from functools import partial
+
+from fuelvk.graph.registry import FusedOps
+from fuelvk.kernels.claims import STRICT_LAYER_NORM_BACKWARD
+from fuelvk.kernels.costs import cost_layer_norm_vulkan, cost_norm_family_cpu
+from fuelvk.kernels.ops._rows import row_op
+
+IMPLS = row_op(
+    FusedOps.LAYER_NORM_LAST_DIM_BACKWARD,
+    2,
+    wrapper=__file__,
+    cpu_cost=partial(cost_norm_family_cpu, kind="layer"),
+    vulkan_cost=cost_layer_norm_vulkan,
+    precision=STRICT_LAYER_NORM_BACKWARD,
+)

@@ -1,0 +1,17 @@
+"""Kernels of RMS_NORM_LAST_DIM_BACKWARD."""
+
+from functools import partial
+
+from fuelvk.graph.registry import FusedOps
+from fuelvk.kernels.claims import STRICT_RMS_NORM_BACKWARD
+from fuelvk.kernels.costs import cost_norm_family_cpu, cost_rms_norm_vulkan
+from fuelvk.kernels.ops._rows import row_op
+
+IMPLS = row_op(
+    FusedOps.RMS_NORM_LAST_DIM_BACKWARD,
+    2,
+    wrapper=__file__,
+    cpu_cost=partial(cost_norm_family_cpu, kind="rms"),
+    vulkan_cost=cost_rms_norm_vulkan,
+    precision=STRICT_RMS_NORM_BACKWARD,
+)
