@@ -9,12 +9,23 @@ import numpy as np
 from fuelvk.base.dtypes import FLOATS, DType
 from fuelvk.base.errors import DTypeError, ParameterError
 from fuelvk.graph import rules
-from fuelvk.graph.ir import Builder, Value
+from fuelvk.graph.ir import Builder, Node, Value
+from fuelvk.graph.patterns import Capture, Match, P, Pattern, Scalar, scalar_of
 from fuelvk.graph.registry import FusedOps, find_op
 from fuelvk.graph.samples import ones
 from fuelvk.graph.types import Arg, ErrorSample, Family, FusedOpEntry, Param, Params, Sample, Values
 
 NAME = "inplace_affine"
+
+
+def _keeps_shape(node: Node) -> bool:
+    """True where the number that is added or multiplied does not broadcast the other operand."""
+    return any(v is not None and v.shape == node.shapes[0] and scalar_of(v) is None for v in node.inputs)
+
+
+def _build(match: Match) -> tuple[tuple[Value | None, ...], dict[str, object]] | None:
+    x = match.values["x"]
+    return ((x,), dict(match.scalars)) if x.dtype in FLOATS else None
 
 
 def decompose(g: Builder, inputs: Values, params: Params) -> tuple[Value, ...]:
@@ -55,8 +66,17 @@ OP = FusedOpEntry(
     shape_rule=rules.like_first,
     dtype_rule=rules.uniform(NAME, ("x",), FLOATS),
     dtypes=rules.rows(FLOATS, 1),
-    # Whether x may be destroyed is the writer's to say: the primitive affine is not rewritten into it.
-    pattern=None,
+    pattern=Pattern(
+        (
+            P(
+                "add",
+                P("mul", Capture("x"), Scalar("mul"), when=_keeps_shape),
+                Scalar("add"),
+                when=_keeps_shape,
+            ),
+        ),
+        _build,
+    ),
     decompose=decompose,
     backward=backward,
     destructive_input=0,
