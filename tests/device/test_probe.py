@@ -15,9 +15,10 @@ import pytest
 
 import fuelvk as fv
 from fuelvk.base import env
-from fuelvk.base.errors import VulkanCallError
+from fuelvk.base.errors import UnsupportedError, VulkanCallError
 from fuelvk.cli import main
 from fuelvk.graph.registry import find_op
+from fuelvk.kernels.types import BackendId
 from fuelvk.runtime import probe
 from fuelvk.runtime.devices import VulkanDevice
 from fuelvk.shaderbuild.manifest import Variant
@@ -101,6 +102,18 @@ def test_a_failing_device_loses_its_strict_claims(
     wanted = f"exp in F32 of ({probe._document()[0]['parts']['f32']['exp']['x'][160:168]}"
     told = " ".join(row.reason for row in reasons)
     assert wanted in told and f"gave {right}, expected {int(right, 16) ^ 1:08x} (1 of 64" in told
+
+
+def test_without_the_reference_a_strict_request_is_refused(
+    fresh: VulkanDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spoil(monkeypatch, "f32", "div")
+    alone = fresh.target(BackendId.VULKAN)
+    monkeypatch.setattr(fresh, "target", lambda: alone)
+    with pytest.warns(RuntimeWarning, match="div in F32"):
+        assert not fresh.probe().passed
+    with pytest.raises(UnsupportedError, match=r"failed the probe of strict arithmetic: div in F32"):
+        fv.call("exp", np.ones(3, np.float32), device=fresh)
 
 
 def test_what_a_failure_spoils(fresh: VulkanDevice) -> None:

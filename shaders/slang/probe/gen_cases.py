@@ -1,7 +1,7 @@
 """Writes fuelvk/runtime/probe_cases.json: the inputs of the device probe and the results expected of them.
 
-`python gen_cases.py [--check] [HARD_FOLDER]`; needs gcc or clang. Results come from functions.h compiled as C. Half of
-the inputs of exp, log and sin in F32 are of those nearest to a tie (tests/unit/strict_hard_*.u32).
+`python gen_cases.py [--check]`; needs gcc or clang. Results come from functions.h compiled as C. Half of the inputs of
+exp, log and sin in F32 are of those nearest to a tie (hard.txt).
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 TARGET = ROOT / "fuelvk" / "runtime" / "probe_cases.json"
-HARD = ROOT / "tests" / "unit"
 LIBRARY = ROOT / "shaders" / "slang" / "lib"
 CASES = 64
 TWO_OVER_PI = 39
@@ -129,7 +128,7 @@ def ties(kind: Float, name: str, draw: Iterator[int]) -> list[Pair]:
     return found
 
 
-def choose(kind: Float, name: str, hard: Path) -> list[Pair]:
+def choose(kind: Float, name: str) -> list[Pair]:
     """The operands of one function: special values, hard ones, telling ones."""
     draw = noise(sum(name.encode()) * 64 + kind.width)
     specials = [0.0, -0.0, 1.0, -1.0, float("inf"), float("-inf"), float("nan"), 3.0]
@@ -139,17 +138,20 @@ def choose(kind: Float, name: str, hard: Path) -> list[Pair]:
         pairs = [(kind.bits(v), kind.bits(other[i % 4])) for i, v in enumerate(specials)]
     if name in ("sum", "product"):
         pairs = ties(kind, name, draw)
-    file = hard / f"strict_hard_{name}.u32"
-    if kind.width == 32 and file.exists() and name in ("exp", "log", "sin"):
-        rows = [word for (word,) in struct.iter_unpack("<I", file.read_bytes())]
-        step = len(rows) // (CASES // 2)
-        pairs += [(rows[i * step], 0) for i in range(CASES // 2)]
+    if kind.width == 32:
+        pairs += [(word, 0) for word in hard_inputs().get(name, [])]
     stream = operands(kind, name, draw)
     while len(pairs) < CASES:
         pair = next(stream)
         if name != "contract" or contracts(kind, *pair):
             pairs.append(pair)
     return pairs
+
+
+def hard_inputs() -> dict[str, Words]:
+    """The bits of the hard F32 inputs by function."""
+    lines = (HERE / "hard.txt").read_text(encoding="utf-8").splitlines()[1:]
+    return {name: [int(word, 16) for word in words] for name, *words in (line.split() for line in lines)}
 
 
 def halves(kind: Float, bits: int) -> Pair:
@@ -174,7 +176,7 @@ def functions() -> list[str]:
     return text.split("/* PROBE_NAMES ", 1)[1].split(" */", 1)[0].split()
 
 
-def document(hard: Path) -> str:
+def document() -> str:
     """The file's text."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
@@ -193,7 +195,7 @@ def document(hard: Path) -> str:
             kind = Float(width)
             rows = parts[f"f{width}"] = {}
             for which, name in enumerate(names):
-                x = [w for pair in choose(kind, name, hard) for bits in pair for w in halves(kind, bits)]
+                x = [w for pair in choose(kind, name) for bits in pair for w in halves(kind, bits)]
                 given, result = (ctypes.c_uint32 * len(x))(*x), (ctypes.c_uint32 * (2 * CASES))()
                 run(which, given, result, ctypes.c_long(CASES))
                 rows[name] = {"x": hexadecimal(x), "want": hexadecimal(list(result))}
@@ -202,8 +204,7 @@ def document(hard: Path) -> str:
 
 def main(arguments: list[str]) -> int:
     """Write the file, or say whether it is what the sources give."""
-    folders = [Path(word) for word in arguments if not word.startswith("-")]
-    text = document(folders[0] if folders else HARD)
+    text = document()
     if "--check" in arguments:
         return 0 if TARGET.is_file() and TARGET.read_text(encoding="utf-8") == text else 1
     TARGET.write_text(text, encoding="utf-8")
