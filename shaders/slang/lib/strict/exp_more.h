@@ -99,9 +99,9 @@ FN uint st_exp2_cr_fixed(uint ux) {
 }
 /* The fast path of exp2: k = round(8 x), (x - k/8) ln2 in two parts, then as exp. */
 FN st_u64 st_exp2_cr_try(uint ux) {
-  uint ax = ux & 0x7fffffffu; bool neg = (ux >> 31) != 0u;
-  bool over = !neg && ax >= 0x43000000u; bool gone = neg && ax >= 0x43160000u;       /* 128, -150 */
-  bool live = ax > 0x33000000u && !over && !gone;
+  uint ax = ux & 0x7fffffffu;
+  bool over = (int)ux >= 0x43000000; bool gone = ux >= 0xc3160000u;                  /* 128, -150 */
+  bool live = (ax > 0x33000000u) & !over & !gone;
   float x = U2F(SEL(live, ux, 0x3f800000u));
   float t = x * U2F(0x41000000u) + ST_EXP_MAGIC; int k = (int)(F2U(t) - 0x4b400000u);
   float d = x - (t - ST_EXP_MAGIC) * U2F(0x3e000000u);
@@ -111,7 +111,7 @@ FN st_u64 st_exp2_cr_try(uint ux) {
   uint up = F2U(y.h + (y.l + ST_ECR_EPS)); uint dn = F2U(y.h + (y.l - ST_ECR_EPS));
   uint res = SEL(live, up + ((uint)(k >> 3) << 23), 0x3f800000u);
   res = SEL(over, ST_INF, SEL(gone, 0u, res));
-  return st_decided(SEL(ax > ST_INF, ST_NAN, res), live && (up != dn || (neg && ax > 0x42fa0000u)));   /* -125 */
+  return st_decided(SEL(ax > ST_INF, ST_NAN, res), live & ((up != dn) | (ux > 0xc2fa0000u)));   /* -125 */
 }
 /* exp2, bits in and bits out, correctly rounded for all 2^32 inputs (all tried; 2,382,415 left to fixed point, most of
  * them for subnormal results). */

@@ -14,12 +14,19 @@ typedef struct { int e; uint j; int R; } st_log_parts;
 struct st_log_parts { int e; uint j; int R; };
 #endif
 FN st_log_parts st_log_split(uint ux) {
-  bool tiny = ux < 0x00800000u;
-  uint u = SEL(tiny, F2U((float)(int)ux), ux);
-  st_log_parts s; s.e = (int)(u >> 23) - SEL(tiny, 276, 127);
+  uint tiny = ux - 0x00800000u;                                      /* negative for subnormal numbers */
+  uint u = st_where_negative(tiny, F2U((float)(int)ux), ux);
+  st_log_parts s; s.e = (int)(u >> 23) - (int)st_where_negative(tiny, 276u, 127u);
   s.j = ((u & 0x7fffffu) + 0x20000u) >> 18;
   s.R = (int)(((u & 0x7fffffu) | 0x800000u) * ST_TABLE(ST_T_LOG_C + s.j) - 0x80000000u);
   return s;
+}
+
+/* ux, or the bits of 1.5 for what is not positive and finite; by masks, so that C compilers make no branch around the
+ * table. */
+FN uint st_log_live(uint ux) {
+  uint c = st_where_negative(ux - 1u, 0x3fc00000u, ux);
+  return st_where_negative(0x7f7fffffu - c, 0x3fc00000u, c);
 }
 
 /* log(1 + v)/v for v = +-r, r < 2^-5 in Q0.64, as Q1.63: the series to degree 11. */
@@ -82,8 +89,8 @@ FN uint st_log_cr_fixed(uint ux) {
 /* The fast path of log: e ln2 - log c_j + r - r^2/2 + r^3 Q(r) as hi + lo, r exact in two parts, the high parts of the
  * constants on a 2^-16 grid so that their sum is exact. The error is below |hi| EPS, plus EPA away from 1. */
 FN st_u64 st_log_cr_try(uint ux) {
-  bool live = ux > 0u && ux < ST_INF;
-  st_log_parts s = st_log_split(SEL(live, ux, 0x3fc00000u));
+  bool live = (ux > 0u) & (ux < ST_INF);
+  st_log_parts s = st_log_split(st_log_live(ux));
   float a = (float)(s.R & (int)0xffffc000u) * U2F(0x30000000u); float b = (float)(s.R & 0x3fff) * U2F(0x30000000u);
   float rh = a + b; float rl = b - (rh - a);
   float s0 = a * a * ST_HALF;
@@ -98,7 +105,7 @@ FN st_u64 st_log_cr_try(uint ux) {
   uint up = F2U(hi + (lo + ep)); uint dn = F2U(hi + (lo - ep));
   uint res = SEL(ux == 0x3f800000u, 0u, up);
   uint limit = SEL((ux & 0x7fffffffu) == 0u, 0xff800000u, SEL(ux == ST_INF, ST_INF, ST_NAN));
-  return st_decided(SEL(live, res, limit), live && up != dn && ux != 0x3f800000u);
+  return st_decided(SEL(live, res, limit), live & (up != dn) & (ux != 0x3f800000u));
 }
 
 /* log, bits in and bits out, correctly rounded for all 2^32 inputs (all tried; the fast path leaves 955,673 undecided).

@@ -21,8 +21,8 @@ FN uint st_log2_cr_fixed(uint ux) {
 }
 /* The fast path of log2: as log, times 1/ln2 in two parts; e and the centre's log2 are added exactly. */
 FN st_u64 st_log2_cr_try(uint ux) {
-  bool live = ux > 0u && ux < ST_INF;
-  st_log_parts s = st_log_split(SEL(live, ux, 0x3fc00000u));
+  bool live = (ux > 0u) & (ux < ST_INF);
+  st_log_parts s = st_log_split(st_log_live(ux));
   float a = (float)(s.R & (int)0xffffc000u) * U2F(0x30000000u); float b = (float)(s.R & 0x3fff) * U2F(0x30000000u);
   float rh = a + b; float rl = b - (rh - a);
   float s0 = a * a * ST_HALF;
@@ -35,10 +35,10 @@ FN st_u64 st_log2_cr_try(uint ux) {
   float lo = se + (U2F(ST_TABLE(ST_T_LOG2_L + s.j)) + w);
   bool origin = F2U(H) == 0u;
   float part = U2F(SEL(origin, F2U(ST_LOG2_EP0), F2U(ST_LOG2_EPS)));
-  float ep = U2F(F2U(hi) & 0x7fffffffu) * part + U2F(SEL(origin || s.R == 0, 0u, F2U(ST_LOG2_EPA)));
+  float ep = U2F(F2U(hi) & 0x7fffffffu) * part + U2F(SEL(origin | (s.R == 0), 0u, F2U(ST_LOG2_EPA)));
   uint up = F2U(hi + (lo + ep)); uint dn = F2U(hi + (lo - ep));
   uint limit = SEL((ux & 0x7fffffffu) == 0u, 0xff800000u, SEL(ux == ST_INF, ST_INF, ST_NAN));
-  return st_decided(SEL(live, up, limit), live && up != dn);
+  return st_decided(SEL(live, up, limit), live & (up != dn));
 }
 /* log2, bits in and bits out, correctly rounded for all 2^32 inputs (all tried; 842,817 undecided by the fast path,
  * whose worst error is 2^-36.43 at 0x3f09fa1b). */
@@ -117,15 +117,17 @@ FN uint st_log1p_cr_fixed(uint ux) {
 }
 /* The fast path of log1p: 1 + x in two parts, the lower one joining r. */
 FN st_u64 st_log1p_cr_try(uint ux) {
-  uint ax = ux & 0x7fffffffu; bool neg = (ux >> 31) != 0u;
-  bool pole = neg && ax >= 0x3f800000u; bool tiny = ax <= 0x33000000u;
-  bool live = !pole && !tiny && ax < ST_INF;
-  float x = U2F(SEL(live, ux, 0x3f800000u));
+  uint ax = ux & 0x7fffffffu;
+  bool pole = ux >= 0xbf800000u; bool tiny = ax <= 0x33000000u;
+  bool live = !pole & !tiny & (ax < ST_INF);
+  uint c = st_where_negative(ax - 0x33000001u, 0x3f800000u, ux);     /* 1 where it is not live */
+  c = st_where_negative(0x7f7fffffu - (c & 0x7fffffffu), 0x3f800000u, c);
+  float x = U2F(st_where_negative((0xbf7fffffu - c) & c, 0x3f800000u, c));
   float uh = ST_ONE + x; float bb = uh - ST_ONE; float ul = (ST_ONE - (uh - bb)) + (x - bb);
   st_bounded y = st_log1p_parts(uh, ul, U2F(0u), ST_LOG1P_EP0);
   uint up = F2U(y.h + (y.l + y.ep)); uint dn = F2U(y.h + (y.l - y.ep));
   uint res = SEL(live, up, SEL(pole, SEL(ax == 0x3f800000u, 0xff800000u, ST_NAN), ux));
-  return st_decided(SEL(ax > ST_INF, ST_NAN, res), live && up != dn);
+  return st_decided(SEL(ax > ST_INF, ST_NAN, res), live & (up != dn));
 }
 /* log1p, bits in and bits out, correctly rounded for all 2^32 inputs (all tried; 1,373,142 left undecided
  * by the fast path). */

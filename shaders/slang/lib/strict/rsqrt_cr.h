@@ -52,15 +52,15 @@ FN uint st_recip_cr_fixed(uint ux) { return F2U(st_rcp(U2F(ux))); }
  * below 2^-43 (the square of the residual). Results below 2^-125 are left to the other. */
 FN st_u64 st_recip_cr_try(uint ux) {
   uint ax = ux & 0x7fffffffu;
-  bool special = (ax == 0u) | (ax >= ST_INF);
-  st_split s = st_unpack(SEL(special, 0x3f800000u, ax));
+  uint c = st_where_negative(ax - 1u, 0x3f800000u, ax);
+  st_split s = st_unpack(st_where_negative(0x7f7fffffu - c, 0x3f800000u, c));
   float y = st_rcp_guess(s.m);
   st_ff p = st_two_prod(s.m, y);
   float lo = y * ((ST_ONE - p.h) - p.l);
   uint up = F2U(y + (lo + ST_RSQRT_EPS)); uint dn = F2U(y + (lo - ST_RSQRT_EPS));
   uint res = SEL(ax <= 0x00200000u, ST_INF, SEL(ax == ST_INF, 0u, up - ((uint)s.e << 23)));           /* 2^-128 */
   res = SEL(ax > ST_INF, ST_NAN, res | (ux & 0x80000000u));
-  return st_decided(res, !special & (ax > 0x00200000u) & ((up != dn) | (ax > 0x7e000000u)));
+  return st_decided(res, (ax > 0x00200000u) & (ax < ST_INF) & ((up != dn) | (ax > 0x7e000000u)));
 }
 /* 1/x, correctly rounded for all 2^32 inputs (all tried). */
 FN uint st_recip_cr(uint ux) {

@@ -85,7 +85,8 @@ FN st_u64 st_sigmoid_cr_try(uint ux) {
   st_ff y = st_sigmoid_ff(g, neg);
   float ep = y.h * ST_SIGMOID_EPS;
   uint up = F2U(y.h + (y.l + ep)); uint dn = F2U(y.h + (y.l - ep));
-  uint res = SEL(live, up + SEL(neg, (uint)g.n << 23, 0u), SEL(one, 0x3f800000u, SEL(gone, 0u, 0x3f000000u)));
+  uint res = up + st_where_negative(ux, (uint)g.n << 23, 0u);
+  res = SEL(live, res, SEL(one, 0x3f800000u, SEL(gone, 0u, 0x3f000000u)));
   return st_decided(SEL(ax > ST_INF, ST_NAN, res), live & ((up != dn) | under));
 }
 /* sigmoid(x) = 1/(1 + exp(-x)), bits in and bits out, correctly rounded for all 2^32 inputs (all tried; 3,210,353 left to
@@ -111,18 +112,20 @@ FN uint st_softplus_cr_fixed(uint ux) {
 }
 /* The fast path of softplus: x + log(1 + exp(-|x|)), without x where that is negative. */
 FN st_u64 st_softplus_cr_try(uint ux) {
-  uint ax = ux & 0x7fffffffu; bool neg = (ux >> 31) != 0u;
+  uint ax = ux & 0x7fffffffu;
   bool same = (int)ux >= 0x41920000; bool gone = ux >= 0xc2d10000u; bool tiny = ax <= 0x33000000u;
   bool live = !same & !gone & !tiny;
   bool under = ux > 0xc2480000u;                                     /* -50: above it no part is subnormal */
-  uint c = SEL(live & !under, ax, 0x3f800000u);
+  uint c = st_where_negative(ax - 0x33000001u, 0x3f800000u, ax);
+  c = st_where_negative(0x42480000u - c, 0x3f800000u, c);
   st_logistic g = st_logistic_parts(c);
   st_bounded y = st_log1p_parts(g.uh, g.ul, g.um, ST_SIGMOID_EPS);
-  float x = U2F(SEL(neg, 0u, c));
+  float x = U2F(st_where_negative(ux, 0u, c));
   float hi = x + y.h; float bb = hi - x; float lo = ((x - (hi - bb)) + (y.h - bb)) + y.l;
-  float ep = y.ep + ST_SIGMOID_EPS * U2F(SEL(neg, 0u, 0x3e800000u));
+  float ep = y.ep + ST_SIGMOID_EPS * U2F(st_where_negative(ux, 0u, 0x3e800000u));
   uint up = F2U(hi + (lo + ep)); uint dn = F2U(hi + (lo - ep));
-  uint res = SEL(live, up, SEL(same, ux, SEL(gone, 0u, 0x3f317218u)));
+  uint res = st_where_negative((0x4191ffffu - ux) & ~ux, ux, up);
+  res = st_where_negative(ax - 0x33000001u, 0x3f317218u, st_where_negative((0xc2d0ffffu - ux) & ux, 0u, res));
   return st_decided(SEL(ax > ST_INF, ST_NAN, res), live & ((up != dn) | under));
 }
 /* softplus(x) = log(1 + exp(x)), bits in and bits out, correctly rounded. */
