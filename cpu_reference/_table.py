@@ -195,7 +195,9 @@ _FAMILIES = (
     _Family("pointwise.c", ("where",), SIZES, "const uint8_t *cond, const T *a, const T *b, T *y, int64_t n", _elements,
             _elements),
     _Family("reduce.c", ("sum", "prod", "max", "min"), (*FLOATS, "i64", "i32"), _REDUCE, _rows, _row_work),
-    _Family("reduce.c", ("mean",), FLOATS, _REDUCE, _rows, _row_work),
+    _Family("reduce.c", ("mean", "cumsum"), FLOATS, _REDUCE, _rows, _row_work),
+    _Family("reduce.c", ("argmax", "argmin"), FLOATS, "const T *x, int64_t *y, int64_t rows, int64_t n", _rows,
+            _row_work),
     _Family("movement.c", ("copy",), SIZES,
             "const T *x, T *y, const int64_t *shape, const int64_t *strides, int64_t rank, int64_t offset, "
             "int64_t x_count, int64_t n", _elements, _elements),

@@ -89,6 +89,20 @@ def exact_sum(values: Any, kind: Any) -> Any:
     return sums[0] if kept[0] == 0 or not np.isfinite(sums[0]) else sums[0] + kept[0]
 
 
+def running_sum(values: Any, kind: Any) -> list[Any]:
+    """Returns the running sums: blocks of 64 one after another, after the running sums of the blocks' totals."""
+    blocks = []
+    for start in range(0, len(values), 64):
+        block = list(values[start : start + 64])
+        for i in range(1, len(block)):
+            block[i] = block[i - 1] + block[i]
+        blocks.append(block)
+    if len(blocks) < 2:
+        return blocks[0] if blocks else []
+    carries = running_sum([block[-1] for block in blocks], kind)
+    return blocks[0] + [c + v for c, block in zip(carries, blocks[1:], strict=False) for v in block]
+
+
 def dot(a: Any, b: Any, kind: Any) -> Any:
     """Returns the product rule: blocks of 64, each summed from 0, added to the total in order."""
     total = kind(0)

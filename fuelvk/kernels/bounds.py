@@ -133,6 +133,23 @@ def tree_mean(b: BoundInputs) -> Array:
     return _reduction(b, mean=True)
 
 
+def running_sum(b: BoundInputs) -> Array:
+    """gamma_d sum of |x| up to each element, d = 64 a level of blocks.
+
+    A term passes at most 64 additions within its block and one beside the carry, whose own depth is that of n / 64
+    elements (Higham, section 4.2).
+    """
+    x = np.abs(_wide(b.inputs[0]))
+    axis = int(b.params["axis"])
+    n, depth = x.shape[axis], 0.0
+    while n > 64:
+        n, depth = -(-n // 64), depth + 65
+    with np.errstate(all="ignore"):
+        size = np.cumsum(x, axis=axis)
+        size = np.where(size > _largest(b), np.inf, size)
+        return rounding(b, gamma(depth + n, _unit(b)) * size + _tiny(b.dtype.accumulator))
+
+
 def tree_product(b: BoundInputs) -> Array:
     """gamma_(n-1) |prod x|.
 

@@ -21,6 +21,7 @@ from fuelvk.kernels.bounds import (
     rms_norm,
     rms_norm_backward,
     rope,
+    running_sum,
     softmax,
     softmax_backward,
     tree_mean,
@@ -67,6 +68,7 @@ __all__ = [
     "STRICT_RMS_NORM",
     "STRICT_RMS_NORM_BACKWARD",
     "STRICT_ROPE",
+    "STRICT_RUNNING_SUM",
     "STRICT_SOFTMAX",
     "STRICT_SOFTMAX_BACKWARD",
     "STRICT_SUM",
@@ -349,6 +351,12 @@ STRICT_SUM = _bounded(
 """sum over any axes, any backend. Bound: ``bounds.tree_sum``. Left out: sums that overflow the
 accumulator.
 """
+
+STRICT_RUNNING_SUM = _bounded(
+    running_sum,
+    "Blocks of 64 in order, after the running sums of the blocks' totals by the same rule; F32 (F64 for F64).",
+)
+"""cumsum, any backend. Bound: ``bounds.running_sum``. Left out: sums that overflow the accumulator."""
 
 STRICT_MEAN = _bounded(tree_mean, "The canonical sum divided by the count.")
 """mean over any axes, any backend. Bound: ``bounds.tree_mean``. Left out: sums that overflow the

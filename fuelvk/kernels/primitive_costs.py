@@ -18,9 +18,10 @@ OPERATIONS |= {"rsqrt": 8, "recip": 4, "erf": 30, "affine": 2, "clamp": 2}
 OPERATIONS |= dict.fromkeys(
     ("triu", "tril", "flip", "roll", "pad", "write_slice", "masked_fill", "gather"), 0
 )
+OPERATIONS |= {"cumsum": 2}
 OPERATIONS |= {"copy": 0, "concat": 0, "index_select": 0}
 PICKING = frozenset({"index_select", "gather"})
-REDUCTIONS = frozenset({"sum", "mean", "prod", "max", "min"})
+REDUCTIONS = frozenset({"sum", "mean", "prod", "max", "min", "argmax", "argmin"})
 
 
 def _power_operations(exponent: int) -> int:

@@ -135,3 +135,30 @@ def test_what_adds_nothing_changes_nothing(op: str, gpu: VulkanDevice, cpu: Devi
             agree(op, x[row : row + 1], {"axes": (1,)}, gpu, cpu),
             agree(op, x, {"axes": (1,)}, gpu, cpu)[row : row + 1],
         )
+
+
+@pytest.mark.parametrize("kind", VIEWS)
+@pytest.mark.parametrize("dtype", [DType.F32, DType.F64, DType.BF16], ids=lambda d: d.key)
+@pytest.mark.parametrize("op", ["argmax", "argmin", "cumsum"])
+def test_views_along_an_axis(op: str, dtype: DType, kind: str, gpu: VulkanDevice, cpu: Device) -> None:
+    x = view_of(kind, op, dtype)
+    axes: set[int | None] = {0, x.ndim - 1, x.ndim // 2}
+    for axis in axes if op == "cumsum" else axes | {None}:
+        agree(op, x, {"axis": axis}, gpu, cpu)
+
+
+@pytest.mark.parametrize(
+    "shape", [(70 * BLOCK + 77,), (2, BLOCK + 1), (BLOCK + 1, 3), (40, 3000), (100, 1300)], ids=str
+)
+@pytest.mark.parametrize("op", ["argmax", "argmin", "cumsum"])
+def test_long_axes(op: str, shape: tuple[int, ...], gpu: VulkanDevice, cpu: Device) -> None:
+    x = np.round(numbers(op, DType.F32, shape) / 20)
+    for axis in range(len(shape)):
+        agree(op, x, {"axis": axis}, gpu, cpu)
+
+
+def test_a_running_sum_does_not_see_what_follows(gpu: VulkanDevice, cpu: Device) -> None:
+    x = numbers("cumsum", DType.F32, (9000,))
+    whole = agree("cumsum", x, {"axis": 0}, gpu, cpu)
+    for n in (1, 64, 65, 4097, 8999):
+        assert np.array_equal(agree("cumsum", x[:n], {"axis": 0}, gpu, cpu), whole[:n])

@@ -94,6 +94,7 @@ BOUNDS: dict[str, Bound] = {
     "matmul": bounds.blocked_product,
     "sum": bounds.tree_sum,
     "mean": bounds.tree_mean,
+    "cumsum": bounds.running_sum,
     "prod": bounds.tree_product,
 }
 CASES = [

@@ -109,6 +109,16 @@ def test_layer_norm_bias_without_weight() -> None:
     assert np.array_equal(norm("layer_norm", x, None, bias), loops)
 
 
+@pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: d.key)
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 1000, 4096, 4097, 9000])
+def test_running_sums_are_canonical(n: int, dtype: DType) -> None:
+    x = draw((2, n), dtype, n)
+    y = np.empty_like(x)
+    ckernels.call(f"cumsum_{dtype.key}", x, y, *x.shape)
+    loops = [canonical.running_sum(list(row), dtype.accumulator.numpy.type) for row in widened(x)]
+    assert np.array_equal(bits(y), bits(np.array(loops).astype(dtype.numpy)))
+
+
 @pytest.mark.parametrize("n", [16384, 16385, 3 * 16384 - 1, 66 * 16384 + 9])
 def test_long_sums_are_sums_of_blocks(n: int) -> None:
     x = draw((1, n), DType.F32, n)

@@ -8,7 +8,7 @@ whose results are joined by the same rule. Several axes count as one, flattened 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -210,6 +210,90 @@ def _errors(op: str, *, floats_only: bool) -> Iterable[ErrorSample]:
         yield ErrorSample((ones((0,), DType.I32),), {}, ShapeError, f"{op}.*nothing", "integers_over_nothing")
 
 
+# --- argmax, argmin ---------------------------------------------------------------------------------------------
+
+
+def _arg_axes(op: str, params: Params, rank: int) -> Shape:
+    axis = params["axis"]
+    return normalize_axes(None if axis is None else (axis,), rank, op)
+
+
+def _arg_shape(op: str) -> ShapeRule:
+    def rule(shapes: Shapes, params: Params) -> tuple[Shape, ...]:
+        x = rules.given(shapes[0])
+        axes = _arg_axes(op, params, len(x))
+        if 0 in (x[a] for a in axes):
+            raise ShapeError(f"{op} over nothing", seen=f"x{x} over axes {axes}", allowed="n >= 1")
+        return (reduced_shape(x, axes, params["keepdims"]),)
+
+    return rule
+
+
+def _arg_samples(dtypes: tuple[DType, ...], rng: np.random.Generator) -> Iterable[Sample]:
+    dtype = dtypes[0]
+    cases: tuple[tuple[tuple[int, ...], int | None, bool], ...] = (
+        ((), None, False),
+        ((), None, True),
+        ((1,), 0, False),
+        ((3, 65), -1, False),
+        ((3, 65), None, True),
+        ((2, 3, 5), 1, True),
+        ((2, 70, 3), -2, False),
+        ((3, 1025), 1, False),
+        ((5, 1030), 0, False),
+        ((2, 16385), 1, False),
+        ((0, 3), 1, False),
+        ((2, 1, 3, 2, 1, 2, 2, 3), 3, False),
+    )
+    for shape, axis, keepdims in cases:
+        params = {"axis": axis, "keepdims": keepdims}
+        name = f"{label(shape)}-axis_{'all' if axis is None else axis}{'-kept' * keepdims}"
+        yield Sample((normal(rng, shape, dtype),), params, name)
+    yield Sample((np.round(normal(rng, (4, 300), dtype) * 2),), {"axis": 1}, "ties")
+    yield Sample((specials(dtype),), {"axis": None}, "specials")
+    rows = np.array(
+        [
+            [0.0, -0.0, 0.0],
+            [-0.0, 0.0, 0.0],
+            [1, np.nan, np.nan],
+            [np.nan, np.inf, -np.inf],
+            [-np.inf] * 3,
+            [np.inf] * 3,
+        ]
+    )
+    yield Sample((rows.astype(dtype.numpy),), {"axis": 1}, "zeros_nan_infinities")
+
+
+def _arg_errors(op: str) -> Callable[[], Iterable[ErrorSample]]:
+    def errors() -> Iterable[ErrorSample]:
+        x = ones((2, 3))
+        yield ErrorSample((x,), {"axis": 2}, ParameterError, f"{op}.*axis out of range", "axis_range")
+        yield ErrorSample((x,), {"axis": 0.5}, ParameterError, f"{op}.*axis.*wrong type", "axis_type")
+        yield ErrorSample((ones((2, 0)),), {"axis": 1}, ShapeError, f"{op} over nothing", "nothing")
+        yield ErrorSample((ones((0,)),), {}, ShapeError, f"{op} over nothing", "all_of_nothing")
+        yield ErrorSample((ones((2,), DType.I32),), {}, DTypeError, f"{op}.*i32", "integers")
+
+    return errors
+
+
+def _arg_entry(op: str, which: str) -> PrimitiveEntry:
+    return PrimitiveEntry(
+        id=PrimitiveId(op),
+        family=Family.REDUCTION,
+        args=(Arg("x"),),
+        params=(Param("axis", "int", default=None, optional=True), Param("keepdims", "bool", default=False)),
+        shape_rule=_arg_shape(op),
+        dtype_rule=rules.uniform(op, ("x",), FLOATS, DType.I64),
+        dtypes=rules.rows(FLOATS, 1, DType.I64),
+        sample_inputs=_arg_samples,
+        error_inputs=_arg_errors(op),
+        doc=(
+            f"Index of the {which} element along an axis (None is the flattened array): the lowest among equals; "
+            "NaN wins; refused over nothing."
+        ),
+    )
+
+
 def _entry(
     op: str, backward: Backward, allowed: tuple[DType, ...], check: Check | None, doc: str
 ) -> PrimitiveEntry:
@@ -239,4 +323,6 @@ OPS = (
     _entry(
         "min", _extremum, NUMBERS, _not_over_nothing("min"), "Smallest element; NaN wins; +inf over nothing."
     ),
+    _arg_entry("argmax", "largest"),
+    _arg_entry("argmin", "smallest"),
 )

@@ -68,14 +68,14 @@ class _Shaders:
     first_columns: tuple[ShaderRef, ShaderRef]
 
 
-def _order(rank: int, axes: Sequence[int]) -> tuple[int, ...]:
+def order(rank: int, axes: Sequence[int]) -> tuple[int, ...]:
     """Returns the axes with the reduced ones last, both groups in their order."""
     return (*(i for i in range(rank) if i not in axes), *axes)
 
 
 def walk_of(view: Layout, axes: Shape) -> _Walk | None:
     """Returns how the elements of a view are walked, None where only a copy makes that possible."""
-    moved = view.transpose(_order(len(view.shape), axes))
+    moved = view.transpose(order(len(view.shape), axes))
     kept = len(view.shape) - len(axes)
     (n, *more), ((step, *_),) = collapse(moved.shape[kept:], moved.strides[kept:])
     extents, (strides,) = collapse(moved.shape[:kept], moved.strides[:kept])
@@ -88,12 +88,12 @@ def walk_of(view: Layout, axes: Shape) -> _Walk | None:
     return _Walk(1, n, extents[0], 0, step, strides[0])
 
 
-def _walkable(view: Layout, axes: Shape) -> tuple[Layout, Shape]:
+def walkable(view: Layout, axes: Shape) -> tuple[Layout, Shape]:
     """Returns the view (as one to copy) and its reduced axes in an order that can be walked once contiguous."""
     if walk_of(Layout.of(view.shape), axes) is not None:
         return view, axes
     rank = len(view.shape)
-    return view.transpose(_order(rank, axes)), tuple(range(rank - len(axes), rank))
+    return view.transpose(order(rank, axes)), tuple(range(rank - len(axes), rank))
 
 
 def _on_cpu(function: str) -> Callable[..., None]:
@@ -101,7 +101,7 @@ def _on_cpu(function: str) -> Callable[..., None]:
         x, y = inputs[0], outputs[0]
         if not y.size:
             return
-        rows = np.ascontiguousarray(x.transpose(_order(x.ndim, normalize_axes(params["axes"], x.ndim))))
+        rows = np.ascontiguousarray(x.transpose(order(x.ndim, normalize_axes(params["axes"], x.ndim))))
         ckernels.call(function, rows, y, y.size, x.size // y.size)
 
     return kernel
@@ -191,7 +191,7 @@ def _on_vulkan(shaders: _Shaders, dtype: DType) -> Callable[..., None]:
         axes = normalize_axes(params["axes"], len(view.shape))
         walk = walk_of(view, axes)
         if walk is None:
-            view, axes = _walkable(view, axes)
+            view, axes = walkable(view, axes)
             x, view = gathered(context, dtype, x, view)
             walk = walk_of(view, axes)
             assert walk is not None
