@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import re
 import shutil
 import subprocess
 import sys
@@ -452,3 +453,28 @@ def test_sweep(tmp_path: Path) -> None:
         assert float(worst) <= bounds.get(name, 0.0), line
         assert int(wrong) == 0, line
         assert name not in ("exp_cr", "rcp", "div", "sqrt") or int(inexact) == 0, line
+
+
+@pytest.mark.slow
+def test_fast_paths_are_vectorised(tmp_path: Path) -> None:
+    """A loop over any fast path becomes vector code; a branch in one costs five to ten times the time."""
+    version = subprocess.run([compiler(), "--version"], check=True, capture_output=True, text=True).stdout
+    if "Free Software Foundation" not in version or int(re.findall(r"\) (\d+)", version)[0]) < 12:
+        pytest.skip("needs gcc 12 or newer, whose vectoriser tells what it did")
+    lines = ['#include "strict/extra.h"', "uint in[4096], out[4096], left[4096];"]
+    for name in ROUNDED:
+        body = f"st_u64 r = st_{name}_cr_try(in[i]); out[i] = r.h; left[i] = r.l;"
+        lines.append(f"void loop_{name}(void) {{ for (int i = 0; i < 4096; i++) {{ {body} }} }}")
+    source = tmp_path / "loops.c"
+    source.write_text("\n".join(lines))
+    told = [
+        "-fno-trapping-math",
+        "-fopt-info-vec-optimized",
+        "-c",
+        str(source),
+        "-o",
+        str(tmp_path / "loops.o"),
+    ]
+    report = subprocess.run([compiler(), *FLAGS, *told], check=True, capture_output=True, text=True).stderr
+    done = {int(line.split(":")[1]) - 3 for line in report.splitlines() if "loops.c" in line}
+    assert [name for k, name in enumerate(ROUNDED) if k not in done] == []
