@@ -25,6 +25,16 @@ _WORKGROUPS = 32
 WIDE_FROM = 2048
 _COPY = struct.Struct("<2I2i7I8i8i")
 _COPY_RANK = 8
+# Copies by rows: 64-bit words of the shortest row, of a part of a row, and for a workgroup of a CPU driver.
+_ROWS = struct.Struct("<4I2iI3i4I10i")
+_ROW_RANK = 5
+_LEAST_ROW = 8
+_LEAST_PART, _MOST_PART, _PARTS = 64, 2048, 1024
+_WORDS_PER_GROUP = 1 << 15
+# Copies that turn rows into columns, as the shader has it.
+_TURN = struct.Struct("<5I2iI4i2I6i")
+_TURN_RANK, _TURN_TEAM, _TURN_TILE = 5, 8, 128
+_GPU_TEAM = 32
 
 
 def wide_or_small(small: ShaderRef, wide: ShaderRef | None, caps: Capabilities, count: int) -> ShaderRef:
@@ -64,8 +74,10 @@ def padded(shape: Sequence[int], rank: int, fill: int) -> tuple[int, ...]:
 
 
 def copy_shaders() -> tuple[ShaderRef, ...]:
-    """Returns every shader ``copy_strided`` may use, the last only where a device has it."""
-    return (*(spirv("movement/copy", "copy", bytes=b, shape="small") for b in (1, 2, 4, 8)), _wide_copy())
+    """Returns every shader ``copy_strided`` may use, the last ones only where a device has them."""
+    small = (spirv("movement/copy", "copy", bytes=b, shape="small") for b in (1, 2, 4, 8))
+    turns = (spirv("movement/turn", "turn", bytes=b) for b in (1, 2, 4, 8))
+    return (*small, _wide_copy(), *(_row_shader(b) for b in (1, 2, 4, 8)), *turns)
 
 
 def _wide_copy() -> ShaderRef:
@@ -117,6 +129,10 @@ def _copy_box(
     shape, strides = collapse(source_layout.shape, source_layout.strides, target_layout.strides)
     views = [Layout(shape, s, v.offset) for s, v in zip(strides, (source_layout, target_layout), strict=True)]
     size, shape, views = _units(size, shape, views)
+    if _turned(context, size, source, target, shape, views):
+        return
+    if _by_rows(context, size, source, target, shape, views):
+        return
     outer, inner = shape[:-_COPY_RANK], shape[-_COPY_RANK:]
     count = elements(inner)
     small = spirv("movement/copy", "copy", bytes=size, shape="small")
@@ -135,6 +151,108 @@ def _copy_box(
             _COPY.pack(count, groups[0], *starts, *extents, *walks[0], *walks[1]),
             entry="copy_flat" if flat else "copy",
         )
+
+
+def _row_shader(size: int) -> ShaderRef:
+    return spirv("movement/copy_rows", "copy_rows", bytes=size)
+
+
+def _by_rows(
+    context: VulkanContext, size: int, source: Buffer, target: Buffer, shape: Shape, views: list[Layout]
+) -> bool:
+    """Records a copy by whole rows of the target where those are long; returns whether it did."""
+    (*rows, inner), (x, y) = shape, views
+    words, flat = inner * size // 8, len(shape) == 1 and x.strides == (1,) and size == 8
+    if y.strides[-1] != 1 or words < _LEAST_ROW or len(rows) > _ROW_RANK or flat:
+        return False
+    shader = _row_shader(size)
+    if elements(shape) * size < 8 * WIDE_FROM or isinstance(shader.select(context.caps), str):
+        return False
+    on_cpu = context.caps.device_type == "cpu"
+    team = (context.caps.subgroup_width or 8) if on_cpu else _GPU_TEAM
+    total = elements(rows) * words
+    part = max(_LEAST_PART, min(_MOST_PART, total // _PARTS // _LEAST_PART * _LEAST_PART))
+    parts = -(-words // part)
+    items = elements(rows) * parts
+    teams = shader.workgroup(context.caps)[0] // team
+    groups = -(-items // teams)
+    if on_cpu:
+        groups = min(groups, _WORKGROUPS, max(1, total // _WORDS_PER_GROUP))
+    each = -(-items // (groups * teams))
+    folded = context.fold(groups)
+    context.dispatch(
+        shader,
+        folded,
+        (source, target),
+        0b10,
+        _ROWS.pack(
+            items,
+            folded[0],
+            each,
+            team,
+            inner,
+            x.strides[-1],
+            parts,
+            part,
+            x.offset,
+            y.offset,
+            *padded(rows, _ROW_RANK, 1)[1:],
+            *padded(x.strides[:-1], _ROW_RANK, 0),
+            *padded(y.strides[:-1], _ROW_RANK, 0),
+        ),
+    )
+    return True
+
+
+def _turned(
+    context: VulkanContext, size: int, source: Buffer, target: Buffer, shape: Shape, views: list[Layout]
+) -> bool:
+    """Records a copy of a view that is contiguous along another axis than the target; returns whether it did."""
+    x, y = views
+    last = len(shape) - 1
+    axis = next((a for a in range(last) if x.strides[a] == 1), None)
+    shader = spirv("movement/turn", "turn", bytes=size)
+    if axis is None or y.strides[-1] != 1 or len(shape) > _TURN_RANK or elements(shape) < WIDE_FROM:
+        return False
+    if min(shape[axis], shape[-1]) < _TURN_TEAM or isinstance(shader.select(context.caps), str):
+        return False
+    rest = [a for a in range(last) if a != axis]
+    bases = (x.offset, y.offset, shape[axis], y.strides[axis], x.strides[-1])
+    even = all(v % 2 == 0 for v in (*bases, *(view.strides[a] for a in rest for view in views)))
+    paired = size == 4 and shape[-1] % 4 == 0 and even
+    j_tiles = -(-shape[axis] // (_TURN_TEAM * (1 + paired)))
+    i_tiles = -(-shape[-1] // _TURN_TILE)
+    tiles = j_tiles * i_tiles * elements([shape[a] for a in rest])
+    teams = shader.workgroup(context.caps)[0] // _TURN_TEAM
+    groups = -(-tiles // teams)
+    if context.caps.device_type == "cpu":
+        groups = min(groups, _WORKGROUPS)
+    folded = context.fold(groups)
+    walks = [padded([v.strides[a] for a in rest], _TURN_RANK - 2, 0) for v in views]
+    context.dispatch(
+        shader,
+        folded,
+        (source, target),
+        0b10,
+        _TURN.pack(
+            tiles,
+            folded[0],
+            -(-tiles // (groups * teams)),
+            j_tiles,
+            i_tiles,
+            shape[axis],
+            shape[-1],
+            paired,
+            x.offset,
+            y.offset,
+            x.strides[-1],
+            y.strides[axis],
+            *padded([shape[a] for a in rest], _TURN_RANK - 2, 1)[1:],
+            *walks[0],
+            *walks[1],
+        ),
+    )
+    return True
 
 
 def gathered(context: VulkanContext, dtype: DType, source: Buffer, layout: Layout) -> tuple[Buffer, Layout]:
