@@ -24,6 +24,7 @@ _HOMES = {
     "Tolerance": "fuelvk.optimizer.tolerance",
     "explain": "fuelvk.tensor",
     "profile": "fuelvk.tensor",
+    "verify": "fuelvk.verify",
     "DType": "fuelvk.base.dtypes",
     "FuelvkError": "fuelvk.base.errors",
 }
@@ -36,7 +37,7 @@ def __getattr__(name: str) -> Any:
     if home is None:
         raise AttributeError(f"module 'fuelvk' has no attribute {name!r}")
     module = importlib.import_module(home)
-    value = module if name == "ops" else getattr(module, name)
+    value = module if name in ("ops", "verify") else getattr(module, name)
     globals()[name] = value
     return value
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -12,26 +13,152 @@ from typing import Any
 from fuelvk.base.dtypes import DType
 from fuelvk.base.errors import ParameterError
 from fuelvk.cli._output import Result, console, table
+from fuelvk.evidence import Place, Record
 from fuelvk.graph.types import OpEntry
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("ops", nargs="*", metavar="OP", help="names of ops (default: all)")
     parser.add_argument("--device", help="device, as in FUELVK_DEVICE")
-    parser.add_argument("--dtype", help="only implementations of this dtype")
+    parser.add_argument("--dtype", help="only implementations with an operand of this dtype")
+    parser.add_argument("--claims", metavar="KIND,...", help="only these kinds of claims, e.g. ulp,canonical")
+    parser.add_argument(
+        "--smoke", action="store_true", help="a few inputs each: under a minute on a CPU driver"
+    )
+    parser.add_argument(
+        "--changed", action="store_true", help="only claims that no ledger covers for this revision"
+    )
+    parser.add_argument("--budget", type=float, metavar="SECONDS", help="stop after so many seconds")
+    parser.add_argument("--resume", action="store_true", help="go on where an interrupted run stopped")
+    parser.add_argument("--html", metavar="FILE", help="write a report with plots of error against input")
+    parser.add_argument(
+        "--compare",
+        nargs=2,
+        metavar=("A", "B"),
+        help="show where the bits of two devices differ, and nothing else",
+    )
     parser.add_argument(
         "--sweep", action="store_true", help="try all 2^32 inputs of F32 functions (minutes per function)"
     )
     parser.add_argument(
         "--range", metavar="FIRST:LAST", help="with --sweep: only inputs of these bits; nothing is recorded"
     )
-    parser.add_argument("--resume", action="store_true", help="go on where an interrupted run stopped")
 
 
 def run(options: argparse.Namespace) -> Result:
-    if options.sweep:
-        return _sweep(options)
-    raise ParameterError("nothing to do", allowed="--sweep")
+    if options.compare is not None:
+        return _differences(options)
+    return _sweep(options) if options.sweep else _claims(options)
+
+
+def _claims(options: argparse.Namespace) -> Result:
+    from fuelvk.evidence import ledger_dir
+    from fuelvk.runtime.devices import device
+    from fuelvk.verify.calls import Level
+    from fuelvk.verify.runner import Progress, Run, chosen_claims, chosen_ops
+    from fuelvk.verify.suite import default_suite
+
+    claims = chosen_claims(None if options.claims is None else [c.strip() for c in options.claims.split(",")])
+    job = Run(
+        device=device(options.device),
+        ops=chosen_ops(options.ops, default_suite()),
+        dtype=None if options.dtype is None else DType.of(options.dtype),
+        claims=claims,
+        level=Level.SMOKE if options.smoke else Level.FULL,
+        changed=options.changed,
+        resume=options.resume,
+        budget=options.budget,
+        folder=ledger_dir(),
+    )
+    started = time.perf_counter()
+    with progress() as show:
+        report = show("verify")
+
+        def step(at: Progress) -> None:
+            report(at.done, at.total, at.at)
+
+        outcomes = job.go(step)
+    seconds = time.perf_counter() - started
+    failed = [o for o in outcomes if not o.record.passed]
+    if options.html is not None:
+        from fuelvk.verify.report import write
+
+        write(options.html, job)
+
+    def show_table() -> None:
+        # Everything when a few ops were asked for; else failures, and a count for the rest.
+        rows = outcomes if options.ops else failed
+        if rows:
+            headers = (
+                "",
+                "op",
+                "implementation",
+                "dtypes",
+                "claim",
+                "promised",
+                "worst",
+                "evidence",
+                "where",
+            )
+            table(headers, [_row(o.record) for o in rows], right=(6,))
+        place = device(options.device)
+        console().print(
+            f"{len(outcomes)} claims of {len({(o.record.op, o.record.impl, o.record.dtypes) for o in outcomes})} "
+            f"implementations on {place.name}: {len(failed)} failed; {seconds:.0f} s; kept in {ledger_dir()}"
+        )
+        if job.refused:
+            console().print(f"{len(job.refused)} implementations take no call on this device")
+        if job.left:
+            console().print(
+                f"{len(job.left)} implementations left when the budget was spent; --resume goes on"
+            )
+        if options.changed and not outcomes:
+            console().print("every claim has a record of its kernel's present revision")
+
+    data = {
+        "level": job.level.value,
+        "seconds": seconds,
+        "records": [as_dict(o.place, o.record) for o in outcomes],
+        "refused": job.refused,
+        "left": job.left,
+    }
+    return Result(data, show_table, status=int(bool(failed)))
+
+
+def _row(record: Record) -> tuple[str, ...]:
+    return (
+        "ok" if record.passed else "FAILED",
+        record.op,
+        record.impl,
+        "/".join(dict.fromkeys(record.dtypes)),
+        record.claim,
+        record.promised,
+        f"{record.worst:.4g}",
+        f"{record.inputs:,} elements, {record.shapes} calls",
+        "; ".join(part for part in (record.where if record.worst else "", record.notes) if part),
+    )
+
+
+def _differences(options: argparse.Namespace) -> Result:
+    from fuelvk.verify.differences import differences
+
+    with progress() as show:
+        found = differences(*options.compare, ops=options.ops, dtype=options.dtype, progress=show("compare"))
+
+    def show_table() -> None:
+        if found.rows:
+            table(
+                ("op", "dtypes", "on A", "on B", "call", "difference"),
+                [(r.op, "/".join(dict.fromkeys(r.dtypes)), r.a, r.b, r.call, r.text) for r in found.rows],
+            )
+        console().print(
+            f"A: {found.a}; B: {found.b}; {found.calls} calls of {found.ops} ops and dtypes compared"
+        )
+        console().print(f"{len(found.rows)} calls differ" if found.rows else "the same bytes throughout")
+        if found.skipped:
+            console().print(f"{found.skipped} ops and dtypes run on one of them only")
+
+    return Result(found.as_dict(), show_table, status=int(bool(found.rows)))
 
 
 def _sweep(options: argparse.Namespace) -> Result:
@@ -47,7 +174,7 @@ def _sweep(options: argparse.Namespace) -> Result:
     entries: list[OpEntry] = [entry_named(name) for name in options.ops or swept_ops()]
     outcomes: list[Outcome] = []
     started = time.perf_counter()
-    with _progress() as show:
+    with progress() as show:
         for entry in entries:
             sweep = Sweep(entry, options.device, first=first, last=last)
             if options.resume:
@@ -95,10 +222,8 @@ def _sweep(options: argparse.Namespace) -> Result:
     return Result(data, show_table, status=int(not all(r.passed for r in rows)))
 
 
-def as_dict(place: Any, record: Any) -> dict[str, Any]:
+def as_dict(place: Place, record: Record) -> dict[str, Any]:
     """Returns a record for JSON, with its place."""
-    import json
-
     return {"device": place.device, "driver": place.driver, **json.loads(record.line())}
 
 
@@ -112,9 +237,14 @@ def _range(text: str) -> tuple[int, int]:
     return first, last
 
 
+Report = Callable[..., None]
+
+
 @contextmanager
-def _progress() -> Iterator[Callable[[str], Callable[[int, int], None]]]:
-    """Yields a maker of progress callbacks: a bar with the time left on a terminal, else a line every half minute."""
+def progress() -> Iterator[Callable[[str], Report]]:
+    """Yields a maker of progress reports (done, total, what): a bar with the time left on a terminal, else a line
+    every half minute.
+    """
     if sys.stderr.isatty():
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -122,24 +252,29 @@ def _progress() -> Iterator[Callable[[str], Callable[[int, int], None]]]:
         columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
         with Progress(*columns, console=Console(stderr=True)) as bar:
 
-            def on_bar(what: str) -> Callable[[int, int], None]:
-                task = bar.add_task(what, total=None)
-                return lambda done, total: bar.update(task, completed=done, total=total)
+            def on_bar(name: str) -> Report:
+                task = bar.add_task(name, total=None)
+
+                def report(done: int, total: int, what: str = "") -> None:
+                    bar.update(task, completed=done, total=total, description=f"{name} {what}".strip())
+
+                return report
 
             yield on_bar
         return
 
-    def plain(what: str) -> Callable[[int, int], None]:
+    def plain(name: str) -> Report:
         started = last = time.monotonic()
 
-        def report(done: int, total: int) -> None:
+        def report(done: int, total: int, what: str = "") -> None:
             nonlocal last
             now = time.monotonic()
             if now - last > 30:
                 last = now
                 left = (now - started) * (total - done) / max(done, 1)
+                words = f"{name} {what}".strip()
                 print(
-                    f"{what}: {100 * done / total:.0f} %, about {left:.0f} s left",
+                    f"{words}: {100 * done / total:.0f} %, about {left:.0f} s left",
                     file=sys.stderr,
                     flush=True,
                 )

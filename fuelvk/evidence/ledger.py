@@ -69,6 +69,7 @@ def read(path: Path) -> Ledger:
 def update(folder: Path, place: Place, records: Iterable[Record]) -> Ledger:
     """Adds records to the ledger of ``place`` in ``folder``, replacing older ones of the same claims; atomic.
 
+    An old record stays where the same kernel passed the same protocol on more inputs.
     Several processes may do so at once. Nothing that was in the file is lost: what is not believed goes to
     ``<file>.aside``, named in ``problems`` of the ledger returned.
     """
@@ -87,9 +88,17 @@ def update(folder: Path, place: Place, records: Iterable[Record]) -> Ledger:
             _set_aside(path, "".join(f"{line}\n" for line in found.damaged).encode())
             found.damaged = []
         for record in records:
-            found.records[record.key] = record
+            old = found.records.get(record.key)
+            if old is None or not _stronger(old, record):
+                found.records[record.key] = record
         replace_file(path, found.text().encode())
     return found
+
+
+def _stronger(old: Record, new: Record) -> bool:
+    """Says whether an old record stays: the same kernel passed the same protocol on more inputs, and passed again."""
+    same = (old.revision, old.protocol, old.promised) == (new.revision, new.protocol, new.promised)
+    return same and old.passed and new.passed and old.inputs > new.inputs
 
 
 def _set_aside(path: Path, content: bytes) -> None:

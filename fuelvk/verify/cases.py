@@ -1,22 +1,14 @@
-"""What is verified: every implementation of a registry, the samples of its op, and the oracle that judges them."""
+"""The default suite as rows: every implementation, every sample."""
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import importlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from fuelvk.graph.registry import default_fused_op_registry, default_primitive_registry
-from fuelvk.graph.types import OpEntry, OpId, PrimitiveEntry, Sample
-from fuelvk.kernels.types import BackendImpl, FusedKernelRegistry
-from fuelvk.registry import default_kernel_registry, entry_of
-
-SEED = 20260801
+from fuelvk.graph.types import OpEntry, PrimitiveEntry, Sample
+from fuelvk.kernels.types import BackendImpl
+from fuelvk.verify.suite import Array, default_suite
 
 
 @dataclass(frozen=True)
@@ -30,22 +22,12 @@ class Case:
 
     @property
     def id(self) -> str:
-        dtypes = "_".join(dict.fromkeys(d.key for d in self.impl.dtypes))
-        return f"{self.op.name}-{self.impl.name}-{dtypes}-{self.sample.label}"
+        return f"{impl_id((self.op, self.backend, self.impl))}-{self.sample.label}"
 
 
 def samples(op: OpEntry, impl: BackendImpl) -> tuple[Sample, ...]:
     """Returns the op's samples in the implementation's dtypes; the same on every call."""
-    return _samples(op.id, impl.dtypes)
-
-
-@functools.cache
-def _samples(op_id: OpId, dtypes: tuple[Any, ...]) -> tuple[Sample, ...]:
-    op = entry_of(op_id)
-    assert op is not None
-    assert op.sample_inputs is not None, op_id
-    seed = int.from_bytes(hashlib.sha256(f"{SEED}{op.name}{dtypes}".encode()).digest()[:8], "big")
-    return tuple(op.sample_inputs(dtypes, np.random.default_rng(seed)))
+    return default_suite().samples(op, impl.dtypes)
 
 
 def every_case() -> Iterator[Case]:
@@ -55,14 +37,9 @@ def every_case() -> Iterator[Case]:
             yield Case(op, backend, impl, sample)
 
 
-def implementations(registry: FusedKernelRegistry | None = None) -> list[tuple[OpEntry, str, BackendImpl]]:
-    """Returns every implementation of a registry (the default one) once."""
-    rows = []
-    for op_id, backend, impl in registry if registry is not None else default_kernel_registry():
-        op = entry_of(op_id)
-        assert op is not None
-        rows.append((op, backend, impl))
-    return rows
+def implementations() -> list[tuple[OpEntry, str, BackendImpl]]:
+    """Returns every implementation of the default registry once."""
+    return list(default_suite().implementations())
 
 
 def impl_id(row: tuple[OpEntry, str, BackendImpl]) -> str:
@@ -71,20 +48,14 @@ def impl_id(row: tuple[OpEntry, str, BackendImpl]) -> str:
     return f"{op.name}-{impl.name}-" + "_".join(dict.fromkeys(d.key for d in impl.dtypes))
 
 
-def oracle(op: OpEntry, sample: Sample) -> tuple[np.ndarray[Any, Any], ...]:
+def oracle(op: OpEntry, sample: Sample) -> tuple[Array, ...]:
     """Returns the exact outputs by the op's float64 reference."""
-    _, params = op.bind(sample.inputs, sample.params)
-    with np.errstate(all="ignore"):
-        result = importlib.import_module(f"cpu_reference.numpy.{op.name}").reference(*sample.inputs, **params)
-    return result if isinstance(result, tuple) else (np.asarray(result),)
+    return default_suite().oracle(op, sample)
 
 
 def canonical_impl(op: OpEntry, impl: BackendImpl) -> BackendImpl | None:
     """Returns the C kernel for the same dtypes, whose bits define the canonical algorithm."""
-    for backend, other in default_kernel_registry().impls_for(op.id):
-        if backend == "cpu" and other.precision.canonical and other.dtypes == impl.dtypes:
-            return other
-    return None
+    return default_suite().canonical(op, impl)
 
 
 def computed_ops() -> list[OpEntry]:

@@ -14,6 +14,7 @@ Array = np.ndarray[Any, Any]
 
 # Exponent of the smallest normal number, per type.
 _MIN_EXPONENT = {DType.F64: -1022, DType.F32: -126, DType.F16: -14, DType.BF16: -126, DType.F8E4M3: -6}
+_VALUES = frozenset({"values"})
 _MAX_FINITE = {
     DType.F64: float(np.finfo(np.float64).max),
     DType.F32: float(np.finfo(np.float32).max),
@@ -25,7 +26,11 @@ _MAX_FINITE = {
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a comparison found: worst errors, where, and what broke the claim (empty when it held)."""
+    """What a comparison found: worst errors, where, and what broke the claim (empty when it held).
+
+    ``kinds`` names what broke: "ulp", "relative", "absolute", "bound", or "values" for NaN and infinities in other
+    places, shapes and integers, which no bound allows.
+    """
 
     worst_ulp: float
     worst_relative: float
@@ -35,6 +40,7 @@ class Report:
     got: float | None
     want: float | None
     broken: tuple[str, ...]
+    kinds: frozenset[str] = frozenset()
 
     @property
     def ok(self) -> bool:
@@ -74,12 +80,15 @@ def compare(
         return _refused(f"shape {got.shape} instead of {reference.shape}")
     if not dtype.is_float:
         return _exact(got, reference)
-    value = got.astype(np.longdouble)
-    exact = np.asarray(reference).astype(np.longdouble)
+    with np.errstate(invalid="ignore"):  # a signalling NaN is no event
+        value = got.astype(np.longdouble)
+        exact = np.asarray(reference).astype(np.longdouble)
     broken: list[str] = []
+    kinds: set[str] = set()
     nan = np.isnan(exact)
     if not np.array_equal(np.isnan(value), nan):
         broken.append(f"NaN in {int(np.isnan(value).sum())} places instead of {int(nan.sum())}")
+        kinds.add("values")
     limit = np.longdouble(_MAX_FINITE[dtype])
     last = np.ldexp(limit, -dtype.mantissa_bits)  # half the spacing at the top
     slack = last * (2 * (claim.max_ulp if claim.max_ulp is not None else 1))
@@ -88,6 +97,7 @@ def compare(
     wrong_inf = ~nan & ((exact_inf & (value != exact)) | (value_inf & ~exact_inf & ~near_limit))
     if wrong_inf.any():
         broken.append(f"infinities differ in {int(wrong_inf.sum())} places")
+        kinds.add("values")
     live = ~nan & ~np.isnan(value) & ~value_inf & ~exact_inf
     with np.errstate(all="ignore"):
         error = np.where(live, np.abs(value - exact), 0)
@@ -100,8 +110,8 @@ def compare(
     )
     ratio = np.zeros_like(error)
     if claim.bound is not None:
-        shown = tuple(None if x is None else np.asarray(x, np.float64) for x in inputs)
-        with np.errstate(over="ignore"):  # a reference wider than float64 may lie beyond it
+        with np.errstate(over="ignore", invalid="ignore"):  # a reference wider than float64 may lie beyond it
+            shown = tuple(None if x is None else np.asarray(x, np.float64) for x in inputs)
             narrowed = np.asarray(reference, np.float64)
         allowed = claim.bound(BoundInputs(shown, params or {}, narrowed, dtype))
         allowed = np.broadcast_to(np.asarray(allowed, np.longdouble), error.shape)
@@ -109,20 +119,21 @@ def compare(
             ratio = np.where(error > 0, error / allowed, 0)
         ratio = np.where(np.isnan(ratio), 0, ratio)
     judged = (
-        ("ULP", claim.max_ulp, units),
-        ("relative", claim.max_relative, relative),
-        ("absolute", claim.max_absolute, error),
-        ("bound ratio", 1.0 if claim.bound is not None else None, ratio),
+        ("ulp", "ULP", claim.max_ulp, units),
+        ("relative", "relative", claim.max_relative, relative),
+        ("absolute", "absolute", claim.max_absolute, error),
+        ("bound", "bound ratio", 1.0 if claim.bound is not None else None, ratio),
     )
-    for label, allowed_value, measured in judged:
+    for kind, label, allowed_value, measured in judged:
         if (
             allowed_value is not None
             and measured.size
             and not (worst := float(measured.max())) <= allowed_value
         ):
             broken.append(f"{label} {worst:.6g} above the claimed {allowed_value:g}")
+            kinds.add(kind)
     if not error.size:
-        return Report(0, 0, 0, 0, None, None, None, tuple(broken))
+        return Report(0, 0, 0, 0, None, None, None, tuple(broken), frozenset(kinds))
     focus = ratio if claim.bound is not None and claim.max_ulp is None else units
     where = np.unravel_index(int(focus.argmax()), focus.shape)
     return Report(
@@ -134,31 +145,41 @@ def compare(
         float(value[where]),
         float(exact[where]),
         tuple(broken),
+        frozenset(kinds),
     )
 
 
 def same_bits(got: Array, want: Array, *, flushes: bool = False) -> str | None:
     """Returns how two arrays differ in their bits, or None. NaN payloads and signs are free."""
+    return differing(got, want, flushes=flushes)[1] or None
+
+
+def differing(got: Array, want: Array, *, flushes: bool = False) -> tuple[int, str]:
+    """Returns how many elements of two arrays differ in their bits, and the first; 0 and "" where none does."""
     if got.shape != want.shape or got.dtype != want.dtype:
-        return f"{got.dtype}{got.shape} instead of {want.dtype}{want.shape}"
+        return max(got.size, want.size, 1), f"{got.dtype}{got.shape} instead of {want.dtype}{want.shape}"
     if not got.size:
-        return None
+        return 0, ""
     kind = DType.of(got)
     a = np.ascontiguousarray(got).reshape(-1).view(f"u{kind.size}")
     b = np.ascontiguousarray(want).reshape(-1).view(f"u{kind.size}")
     differ = a != b
     if kind.is_float:
-        x, y = got.astype(np.float64).reshape(-1), want.astype(np.float64).reshape(-1)
+        with np.errstate(invalid="ignore"):
+            x, y = got.astype(np.float64).reshape(-1), want.astype(np.float64).reshape(-1)
         differ &= ~(np.isnan(x) & np.isnan(y))
         if flushes:
             tiny = 2.0 ** _MIN_EXPONENT[kind] * 2
             differ &= ~((np.abs(x) < tiny) & (np.abs(y) < tiny))
     count = int(differ.sum())
     if not count:
-        return None
+        return 0, ""
     first = int(differ.argmax())
     place = tuple(int(i) for i in np.unravel_index(first, got.shape))
-    return f"{count} of {differ.size} elements differ, first at {place}: {got[place]!r} and {want[place]!r}"
+    return (
+        count,
+        f"{count} of {differ.size} elements differ, first at {place}: {got[place]!r} and {want[place]!r}",
+    )
 
 
 def _exact(got: Array, reference: Array) -> Report:
@@ -167,8 +188,10 @@ def _exact(got: Array, reference: Array) -> Report:
         return Report(0, 0, 0, 0, None, None, None, ())
     where = tuple(int(i) for i in np.unravel_index(int(np.argmin(same)), got.shape))
     text = f"{int((~same).sum())} of {got.size} elements differ"
-    return Report(np.inf, np.inf, np.inf, np.inf, where, float(got[where]), float(reference[where]), (text,))
+    return Report(
+        np.inf, np.inf, np.inf, np.inf, where, float(got[where]), float(reference[where]), (text,), _VALUES
+    )
 
 
 def _refused(text: str) -> Report:
-    return Report(np.inf, np.inf, np.inf, np.inf, None, None, None, (text,))
+    return Report(np.inf, np.inf, np.inf, np.inf, None, None, None, (text,), _VALUES)
