@@ -109,7 +109,7 @@ def test_without_the_reference_a_strict_request_is_refused(
 ) -> None:
     spoil(monkeypatch, "f32", "div")
     alone = fresh.target(BackendId.VULKAN)
-    monkeypatch.setattr(fresh, "target", lambda: alone)
+    monkeypatch.setattr(fresh, "target", lambda *_: alone)
     with pytest.warns(RuntimeWarning, match="div in F32"):
         assert not fresh.probe().passed
     with pytest.raises(UnsupportedError, match=r"failed the probe of strict arithmetic: div in F32"):
