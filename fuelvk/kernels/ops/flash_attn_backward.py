@@ -38,6 +38,8 @@ _INDEX_LIMIT = 1 << 30  # totals of dk and dv lie in one buffer of 2^31 elements
 # What the probabilities of one chunk may take, where 64 query rows of one head do not take more. A CPU device keeps a
 # small chunk in its caches; a GPU wants work for all of its units.
 _CHUNK_CPU, _CHUNK_GPU = 16 << 20, 256 << 20
+# Groups of the kernels for subgroups: those of a CPU device share its cores, a GPU wants many.
+_WORKERS_CPU, _WORKERS_GPU = 32, 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,25 @@ def _admits(shapes: Shapes, params: Mapping[str, Any], capabilities: Capabilitie
     return None
 
 
-def _on_any(op: _Gradients, dtype: DType, weights: ShaderRef, collect: ShaderRef) -> Callable[..., None]:
+@dataclass(frozen=True, slots=True)
+class _Shaders:
+    """The two halves; ``rows`` and ``keys`` are how many a group takes at a time, ``paired`` asks for an even D."""
+
+    weights: ShaderRef
+    collect: ShaderRef
+    rows: int = 1
+    keys: int = 1
+    paired: bool = False
+
+    def grid(self, context: VulkanContext, units: int) -> tuple[int, int, int]:
+        """Returns one group a unit, or the workers that share them."""
+        if not self.paired:
+            return context.fold(units)
+        return min(units, _WORKERS_CPU if context.caps.device_type == "cpu" else _WORKERS_GPU), 1, 1
+
+
+def _vulkan(op: _Gradients, dtype: DType, choices: tuple[_Shaders, ...]) -> Callable[..., None]:
+    """Returns the wrapper of the first of ``choices`` that takes a call; the last takes all."""
     wants = sum(_WANTS[place] for place in op.places)
 
     def kernel(
@@ -131,6 +151,7 @@ def _on_any(op: _Gradients, dtype: DType, weights: ShaderRef, collect: ShaderRef
         p = _resolve(inputs, layouts, params)
         if not p.B * p.Hkv * p.D:
             return
+        shaders = next(s for s in choices if p.D % 2 == 0 or not s.paired)
         q, k, v, dy, slopes, lens = inputs
         like_q, like_k = (Layout.of((p.B, h, s, p.D)) for h, s in ((p.Hq, p.Sq), (p.Hkv, p.Sk)))
         size = dtype.accumulator.size
@@ -153,13 +174,13 @@ def _on_any(op: _Gradients, dtype: DType, weights: ShaderRef, collect: ShaderRef
                 )
 
             if chunk.blocks:
-                grid = context.fold(chunk.pairs * chunk.blocks * _BLOCK_ROWS)
+                grid = shaders.grid(context, chunk.pairs * chunk.blocks * (_BLOCK_ROWS // shaders.rows))
                 rows = (q, k, v, dy, slopes, lens, call, work, error, dq)
-                context.dispatch(weights, grid, rows, 0b1110000000, words(grid))
+                context.dispatch(shaders.weights, grid, rows, 0b1110000000, words(grid))
             if wants & ~_WANTS[0] and p.Sk:
-                grid = context.fold(chunk.pairs * p.Sk)
+                grid = shaders.grid(context, chunk.pairs * -(-p.Sk // shaders.keys))
                 keys = (q, dy, lens, call, work, sums, error, dk, dv)
-                context.dispatch(collect, grid, keys, 0b111100000, words(grid))
+                context.dispatch(shaders.collect, grid, keys, 0b111100000, words(grid))
 
     return kernel
 
@@ -170,18 +191,33 @@ def _chunk_bytes(caps: Capabilities) -> int:
 
 def _rows(op: _Gradients, dtype: DType) -> tuple[Registration, ...]:
     dtypes = (dtype, dtype, dtype, dtype, DType.F32, DType.U32, *(dtype for _ in op.places))
-    weights = spirv("attention/weights", "weights", dtype=dtype)
-    collect = spirv("attention/collect", "collect", dtype=dtype)
+    anywhere = _Shaders(
+        spirv("attention/weights", "weights", dtype=dtype), spirv("attention/collect", "collect", dtype=dtype)
+    )
+    subgroups = _Shaders(
+        spirv("attention/weights_subgroups", "weights", dtype=dtype),
+        spirv("attention/collect_subgroups", "collect", dtype=dtype),
+        rows=8,
+        keys=8,
+        paired=True,
+    )
+
+    def on_vulkan(*choices: _Shaders) -> Registration:
+        shaders = tuple(x for s in choices for x in (s.weights, s.collect))
+        return vulkan(
+            op.id, dtypes, _vulkan(op, dtype, choices), shaders=shaders,
+            precision=op.precision, wrapper=__file__, cost=functools.partial(cost_attn_backward_vulkan, dtype=dtype),
+            admits=_admits,
+        )  # fmt: skip
+
     return (
         c_kernel(
             op.id, dtypes, _c(op, dtype), functions=(f"{JOINT}_{dtype.key}",), cost=cost_attn_backward_cpu,
             precision=op.precision, wrapper=__file__,
         ),
         numpy_reference(op.id, dtypes, cost=cost_attn_backward_cpu),
-        vulkan(
-            op.id, dtypes, _on_any(op, dtype, weights, collect), shaders=(weights, collect), precision=op.precision,
-            wrapper=__file__, cost=functools.partial(cost_attn_backward_vulkan, dtype=dtype), admits=_admits,
-        ),
+        on_vulkan(subgroups, anywhere),
+        on_vulkan(anywhere),
     )  # fmt: skip
 
 
