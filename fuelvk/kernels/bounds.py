@@ -150,6 +150,28 @@ def running_sum(b: BoundInputs) -> Array:
         return rounding(b, gamma(depth + n, _unit(b)) * size + _tiny(b.dtype.accumulator))
 
 
+def accumulation(b: BoundInputs) -> Array:
+    """gamma_m (|x| + sum |updates|), m the updates an element takes.
+
+    A sum of m + 1 terms one after another (Higham, section 4.2). Holds for scatter_add and index_add.
+    """
+    x, indices, updates = (_wide(given) for given in b.inputs)
+    axis = int(b.params["axis"]) % x.ndim
+    if indices.ndim != x.ndim:
+        indices = indices.reshape([-1 if d == axis else 1 for d in range(x.ndim)])
+        indices = np.broadcast_to(indices, updates.shape)
+    places: list[Array] = list(np.indices(indices.shape))
+    places[axis] = indices.astype(np.int64)
+    size, taken = np.abs(x), np.zeros(x.shape)
+    with np.errstate(all="ignore"):
+        np.add.at(size, tuple(places), np.abs(updates[tuple(slice(n) for n in indices.shape)]))
+        np.add.at(taken, tuple(places), 1)
+        u = _unit(b)
+        size = np.where(size > _largest(b), np.inf, size)
+        error = np.where(taken == 0, 0.0, taken * u / (1 - taken * u) * size)
+        return rounding(b, error + taken * _tiny(b.dtype.accumulator))
+
+
 def tree_product(b: BoundInputs) -> Array:
     """gamma_(n-1) |prod x|.
 

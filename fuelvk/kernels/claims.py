@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from fuelvk.kernels import attention_bounds
 from fuelvk.kernels.bounds import (
+    accumulation,
     affine,
     attention,
     blocked_product,
@@ -48,6 +49,7 @@ __all__ = [
     "ROPE_CPU_PRECISION",
     "SELECTIVE_SCAN_CPU_PRECISION",
     "SSD_CHUNK_SCAN_CPU_PRECISION",
+    "STRICT_ACCUMULATION",
     "STRICT_AFFINE",
     "STRICT_ATTN",
     "STRICT_ATTN_BACKWARD_K",
@@ -349,6 +351,14 @@ STRICT_SUM = _bounded(
     "accumulated in F32 (F64 for F64).",
 )
 """sum over any axes, any backend. Bound: ``bounds.tree_sum``. Left out: sums that overflow the
+accumulator.
+"""
+
+STRICT_ACCUMULATION = _bounded(
+    accumulation,
+    "The updates of an element one after another in index order; in F32 (F64 for F64), rounded once.",
+)
+"""scatter_add and index_add, any backend. Bound: ``bounds.accumulation``. Left out: sums that overflow the
 accumulator.
 """
 

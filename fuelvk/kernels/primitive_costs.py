@@ -18,7 +18,7 @@ OPERATIONS |= {"rsqrt": 8, "recip": 4, "erf": 30, "affine": 2, "clamp": 2}
 OPERATIONS |= dict.fromkeys(
     ("triu", "tril", "flip", "roll", "pad", "write_slice", "masked_fill", "gather"), 0
 )
-OPERATIONS |= {"cumsum": 2}
+OPERATIONS |= {"cumsum": 2, "scatter_add": 1, "index_add": 1}
 OPERATIONS |= {"copy": 0, "concat": 0, "index_select": 0}
 PICKING = frozenset({"index_select", "gather"})
 REDUCTIONS = frozenset({"sum", "mean", "prod", "max", "min", "argmax", "argmin"})

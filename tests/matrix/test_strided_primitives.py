@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import fuelvk as fv
 from fuelvk.base.dtypes import DType
+from fuelvk.base.errors import IndexOutOfRangeError
 from fuelvk.graph.registry import find_op
 from fuelvk.graph.types import OpEntry
 from fuelvk.kernels.types import BackendImpl
@@ -129,3 +131,54 @@ def test_large_triangles(name: str, dtype: DType, gpu: VulkanDevice, cpu: Device
     for shape, k in (((3, 129, 151), 3), ((257, 255), -100), ((1, 70001), 4097), ((70001, 1), -5)):
         x = base[1 : 1 + int(np.prod(shape))].reshape(shape)
         agree(name, (dtype, dtype), (x,), {"k": k}, gpu, cpu)
+
+
+@pytest.mark.device
+@pytest.mark.parametrize("index", [DType.I64, DType.U32], ids=lambda d: d.key)
+@pytest.mark.parametrize("dtype", [DType.BF16, DType.F32, DType.F64], ids=lambda d: d.key)
+@pytest.mark.parametrize("view", list(views(DType.F32)))
+def test_scatter_and_index_add(view: str, dtype: DType, index: DType, gpu: VulkanDevice, cpu: Device) -> None:
+    x, dtypes = views(dtype)[view], (dtype, index, dtype, dtype)
+    for axis in {0, x.ndim - 1, x.ndim // 2}:
+        shape = tuple(min(2 * n, 3000) if i == axis else n for i, n in enumerate(x.shape))
+        base = RNG.uniform(-3, 3, tuple(n + 1 for n in shape)).astype(dtype.numpy)
+        given = base[tuple(slice(None, 0, -1) for _ in shape)]
+        picks = RNG.integers(0, x.shape[axis], shape).astype(index.numpy)
+        less = picks[tuple(slice(None, max(n - 1, 1), 2) for n in shape)]
+        for indices in (picks, picks[tuple(slice(None, None, -1) for _ in shape)], less):
+            agree("scatter_add", dtypes, (x, indices, given), {"axis": axis}, gpu, cpu)
+        line = RNG.integers(0, x.shape[axis], 2 * shape[axis]).astype(index.numpy)[::2]
+        agree("index_add", dtypes, (x, line, given), {"axis": axis}, gpu, cpu)
+
+
+@pytest.mark.device
+@pytest.mark.parametrize("name", ["scatter_add", "index_add"])
+def test_an_update_out_of_range_disturbs_nothing_else(name: str, gpu: VulkanDevice) -> None:
+    """On the device that update is left out, every other lands, and reading the result raises."""
+    x, updates = np.zeros(50, np.float32), np.ones(6, np.float32)
+    picks = np.array([3, 50, 3, -1, 2**40, 49])
+    result = getattr(fv.ops, name)(*(fv.asarray(a, device=gpu) for a in (x, picks, updates)), axis=0)
+    with pytest.raises(IndexOutOfRangeError, match=name):
+        result.numpy()
+    impl = impl_of(name, (DType.F32, DType.I64, DType.F32, DType.F32))
+    got = run_in_place(gpu.vk, impl, (x, picks, updates), np.empty_like(x), {"axis": 0})
+    gpu.vk.write(gpu.vk.error_buffer, bytes(gpu.vk.error_buffer.nbytes))
+    assert got[3] == 2
+    assert got[49] == 1
+    assert got.sum() == 3
+
+
+@pytest.mark.device
+def test_duplicates_are_added_in_index_order(gpu: VulkanDevice) -> None:
+    """A sum that any other order rounds differently, in many columns and in one that several invocations share."""
+    updates = np.array([2.0**24, 1.0, -(2.0**24), 3.0, 2.0**-30], np.float32)
+    want = np.float32(0)
+    for value in updates:
+        want = np.float32(want + value)
+    assert want != np.float32(updates.astype(np.float64).sum())
+    picks = np.full(5, 1)
+    for columns in (1, 70):
+        given = np.repeat(updates[:, None], columns, axis=1)
+        got = fv.call("index_add", np.zeros((3, columns), np.float32), picks, given, axis=0, device=gpu)
+        assert (got[1] == want).all()
+        assert not got[::2].any()

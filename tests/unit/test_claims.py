@@ -94,6 +94,8 @@ BOUNDS: dict[str, Bound] = {
     "matmul": bounds.blocked_product,
     "sum": bounds.tree_sum,
     "mean": bounds.tree_mean,
+    "scatter_add": bounds.accumulation,
+    "index_add": bounds.accumulation,
     "cumsum": bounds.running_sum,
     "prod": bounds.tree_product,
 }

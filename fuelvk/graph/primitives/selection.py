@@ -11,7 +11,7 @@ from fuelvk.base.dtypes import DType
 from fuelvk.base.errors import DTypeError, IndexOutOfRangeError, ParameterError, ShapeError
 from fuelvk.base.shapes import Shape, broadcast_shapes, normalize_axis
 from fuelvk.graph import rules
-from fuelvk.graph.ir import Builder, Value
+from fuelvk.graph.ir import Builder
 from fuelvk.graph.primitives._moving import (
     ALL,
     INDEXED,
@@ -182,26 +182,11 @@ def _select_shape(shapes: Shapes, params: Params) -> tuple[Shape, ...]:
 def _select_backward(
     g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params
 ) -> Gradients:
-    """Adds each gradient row to the row it came from: a product with the one-hot matrix of the indices.
-
-    Duplicates are added in the product's order. An infinite or NaN gradient spreads along its column.
-    """
+    """Adds each gradient row to the row it came from, duplicates in the order of their indices."""
     (x, indices), (dy,) = inputs, grads
     assert x is not None
-    assert indices is not None
     assert dy is not None
-    axis = normalize_axis(params["axis"], x.ndim)
-    extent, count = x.shape[axis], indices.shape[0]
-    index_type = DType.I32 if indices.dtype is DType.U32 else indices.dtype
-    places = g.constant(np.arange(extent, dtype=index_type.numpy).reshape(-1, 1))
-    hit = g.equal(places, g.reshape(rules.narrow(g, indices, index_type), shape=(1, count)))
-    one_hot = g.where(hit, g.constant(1.0, x.dtype), g.constant(0.0, x.dtype))
-    order = (axis, *(i for i in range(x.ndim) if i != axis))
-    back = tuple(order.index(i) for i in range(x.ndim))
-    front = g.transpose(dy, axes=order)
-    rest = front.shape[1:]
-    flat = g.reshape(front, shape=(count, int(np.prod(rest, dtype=np.int64))))
-    return g.transpose(g.reshape(g.matmul(one_hot, flat), shape=(extent, *rest)), axes=back), None
+    return g.index_add(rules.full(g, 0.0, x.shape, x.dtype), indices, dy, axis=params["axis"]), None
 
 
 def _select_samples(dtypes: tuple[DType, ...], rng: Rng) -> Iterable[Sample]:
@@ -256,30 +241,16 @@ def _gather_shape(shapes: Shapes, params: Params) -> tuple[Shape, ...]:
 def _gather_backward(
     g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params
 ) -> Gradients:
-    """Adds each gradient to the element it came from: where an index meets its place, summed over the indices.
-
-    Duplicates are added in the order of a sum.
-    """
+    """Adds each gradient to the element it came from, duplicates in the order of their indices."""
     (x, indices), (dy,) = inputs, grads
     assert x is not None
     assert indices is not None
     assert dy is not None
     axis = normalize_axis(params["axis"], x.ndim)
-    index_type = DType.I32 if indices.dtype is DType.U32 else indices.dtype
-    order = (*(i for i in range(x.ndim) if i != axis), axis)
-    back = tuple(order.index(i) for i in range(x.ndim))
-
-    def columns(value: Value) -> Value:
-        """The axis last, behind a new one of extent 1."""
-        moved = g.transpose(value, axes=order)
-        result: Value = g.reshape(moved, shape=(*moved.shape[:-1], 1, moved.shape[-1]))
-        return result
-
-    places = g.constant(np.arange(x.shape[axis], dtype=index_type.numpy).reshape(-1, 1))
-    hit = g.equal(places, columns(rules.narrow(g, indices, index_type)))
-    shared = g.where(hit, columns(dy), g.constant(0.0, dy.dtype))
-    total = rules.narrow(g, g.sum(rules.wide(g, shared), axes=(-1,)), x.dtype)
-    return rules.sum_to(g, g.transpose(total, axes=back), x.shape), None
+    whole = (*dy.shape[:axis], x.shape[axis], *dy.shape[axis + 1 :])
+    nothing = rules.full(g, 0.0, whole, dy.dtype)
+    total = g.scatter_add(nothing, rules.broadcasted(g, indices, dy.shape), dy, axis=axis)
+    return rules.sum_to(g, total, x.shape), None
 
 
 def _gather_samples(dtypes: tuple[DType, ...], rng: Rng) -> Iterable[Sample]:
