@@ -53,7 +53,7 @@ FN st_u64 st_gelu_cr_try(uint ux) {
   return st_decided(SEL(ax > ST_INF, ST_NAN, res), live & ((up != dn) | under));
 }
 /* gelu(x) = x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))/2, correctly rounded for all 2^32 inputs
- * (all tried; 1,301,665 left to fixed point); -0 at -inf. */
+ * (all tried; 1,301,665 left to fixed point; nearest to a tie 2^-53.3, at 0x37b0a46f); -0 at -inf. */
 FN uint st_gelu_cr(uint ux) {
   st_u64 t = st_gelu_cr_try(ux);
   if (t.l != 0u) return st_gelu_cr_fixed(ux);

@@ -52,7 +52,8 @@ FN st_u64 st_tanh_cr_try(uint ux) {
   uint res = SEL(live, up, SEL(one, 0x3f800000u, ax)) | (ux & 0x80000000u);
   return st_decided(SEL(ax > ST_INF, ST_NAN, res), live & (up != dn));
 }
-/* tanh(x), correctly rounded for all 2^32 inputs (all tried; 290,802 left to fixed point). */
+/* tanh(x), correctly rounded for all 2^32 inputs (all tried; 290,802 left to fixed point; the result
+ * nearest to a tie is 2^-50.3 of itself away from it, at 0x3ac37de2). */
 FN uint st_tanh_cr(uint ux) {
   st_u64 t = st_tanh_cr_try(ux);
   if (t.l != 0u) return st_tanh_cr_fixed(ux);
