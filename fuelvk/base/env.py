@@ -23,6 +23,9 @@ class Variable:
     help: str
 
 
+#: What FUELVK_TRUST is when it is not set.
+TRUST = "claims"
+
 VARIABLES: tuple[Variable, ...] = (
     Variable(
         "FUELVK_DEVICE",
@@ -74,6 +77,12 @@ VARIABLES: tuple[Variable, ...] = (
         Path,
         None,
         "Folder for compilers, drivers, pipeline caches; default: the user's cache folder.",
+    ),
+    Variable(
+        "FUELVK_TRUST",
+        ("ledger", "proven", "claims"),
+        TRUST,
+        "Which claims of kernels count: `ledger` (proven on this very device and driver), `proven` (proven for this revision of the kernel on some device), `claims` (all that is stated). See docs/claims.md.",
     ),
     Variable(
         "FUELVK_LEDGER_DIR",

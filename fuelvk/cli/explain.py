@@ -8,6 +8,7 @@ import fuelvk as fv
 from fuelvk.base.dtypes import DType
 from fuelvk.cli import _parse
 from fuelvk.cli._output import Result, console, table
+from fuelvk.tensor.explanation import RouteRow
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +40,7 @@ def run(options: argparse.Namespace) -> Result:
                 f"{r.flops:,}",
                 f"{r.bytes_moved:,}",
                 r.revision,
-                r.reason,
+                _why(r),
             )
             for r in shown
         ]
@@ -49,3 +50,10 @@ def run(options: argparse.Namespace) -> Result:
             print(f"{len(found.routes) - len(shown)} more are written for other dtypes; --all lists them")
 
     return Result(found.as_dict(), show)
+
+
+def _why(row: RouteRow) -> str:
+    """Returns the reason, with the claims that are set aside where it does not name them itself."""
+    if not row.set_aside or "set aside: " in row.reason:
+        return row.reason
+    return f"{row.reason}; set aside: {'; '.join(row.set_aside)}"

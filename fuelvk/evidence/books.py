@@ -6,6 +6,7 @@ parsed; a line that is no record proves nothing, and ``problems`` names it.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -16,14 +17,28 @@ from fuelvk.base.errors import FormatError
 from fuelvk.evidence import ledger
 from fuelvk.evidence.records import Place, Record
 
+_REVISION = re.compile('"revision": "([0-9a-f]{16})"')
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class Source:
-    """One ledger file as text."""
+    """One ledger file as text, with an index of its lines by revision made on first use."""
 
     path: Path
     place: Place
     text: str
+    _index: dict[str, list[int]] | None = None
+
+    def lines(self, revision: str) -> Iterator[str]:
+        """Yields the lines that name a revision."""
+        if self._index is None:
+            index: dict[str, list[int]] = {}
+            for found in _REVISION.finditer(self.text):
+                index.setdefault(found[1], []).append(found.start())
+            self._index = index
+        for at in self._index.get(revision, ()):
+            end = self.text.find("\n", at)
+            yield self.text[self.text.rfind("\n", 0, at) + 1 : end if end >= 0 else len(self.text)]
 
 
 @dataclass(slots=True)
@@ -32,7 +47,7 @@ class Book:
 
     sources: tuple[Source, ...]
     problems: list[str] = field(default_factory=list)
-    _known: dict[str, tuple[tuple[Place, Record], ...]] = field(default_factory=dict)
+    _known: dict[tuple[str, Place | None], tuple[tuple[Place, Record], ...]] = field(default_factory=dict)
 
     @classmethod
     def open(cls, folders: Iterable[Path]) -> Book:
@@ -53,31 +68,32 @@ class Book:
         """Returns the places that have a ledger, each once."""
         return tuple(dict.fromkeys(s.place for s in self.sources))
 
-    def of_revision(self, revision: str) -> tuple[tuple[Place, Record], ...]:
-        """Returns every record of a revision with its place; of two for one claim and place the first file's."""
-        found = self._known.get(revision)
+    def of_revision(self, revision: str, place: Place | None = None) -> tuple[tuple[Place, Record], ...]:
+        """Returns the records of a revision with their places, of one place or of all.
+
+        Of two for one claim and place, the first file's counts.
+        """
+        key = (revision, place)
+        found = self._known.get(key)
         if found is None:
-            found = self._known[revision] = tuple(self._search(revision))
+            found = self._known[key] = tuple(self._search(revision, place))
         return found
 
-    def _search(self, revision: str) -> Iterator[tuple[Place, Record]]:
-        wanted = f'"revision": "{revision}"'
+    def _search(self, revision: str, place: Place | None) -> Iterator[tuple[Place, Record]]:
         seen: set[tuple[Place, tuple[str, ...]]] = set()
         for source in self.sources:
+            if place is not None and source.place != place:
+                continue
             lines: dict[tuple[str, ...], Record] = {}
-            at = source.text.find(wanted)
-            while at >= 0:
-                start, end = source.text.rfind("\n", 0, at) + 1, source.text.find("\n", at)
-                end = len(source.text) if end < 0 else end
+            for line in source.lines(revision):
                 try:
-                    record = Record.parse(source.text[start:end])
+                    record = Record.parse(line)
                 except FormatError as error:
                     self.problems.append(f"{source.path}: {error}")
-                else:
-                    old = lines.get(record.key)
-                    if old is None or (record.date, not record.passed) >= (old.date, not old.passed):
-                        lines[record.key] = record
-                at = source.text.find(wanted, end)
+                    continue
+                old = lines.get(record.key)
+                if old is None or (record.date, not record.passed) >= (old.date, not old.passed):
+                    lines[record.key] = record
             for key, record in lines.items():
                 if (source.place, key) not in seen:
                     seen.add((source.place, key))

@@ -52,6 +52,16 @@ def lower(
     return lowering.finish(input_slots, refs)
 
 
+def _advice(found: Route) -> str:
+    """Returns what to do when nothing serves a call."""
+    if any(c.reason.startswith("set aside") for c in found.candidates):
+        return (
+            f"`fuelvk verify {found.op.name}` tries these kernels' claims on this device; FUELVK_TRUST=claims believes "
+            "them untried"
+        )
+    return "choose another device or dtype, or give a tolerance that admits one of these"
+
+
 @dataclass(slots=True)
 class _Lowering:
     target: Target
@@ -115,7 +125,7 @@ class _Lowering:
                 f"no implementation of {op.name} serves this call under a {self.tolerance} tolerance",
                 asked=", ".join(d.key for d in found.dtypes) + f" on {' or '.join(self.target.order)}",
                 seen=found.refusals(),
-                hint="choose another device or dtype, or give a tolerance that admits one of these",
+                hint=_advice(found),
             )
         # The inputs are computed already; leaves stand for them so that only the new nodes are walked.
         stand_ins = tuple(

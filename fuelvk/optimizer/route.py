@@ -1,6 +1,7 @@
 """Which implementation serves a call, and why the others do not.
 
-Believing a claim is the seam where a ledger of measured evidence comes in: ``evidence`` is asked for each candidate.
+A claim counts towards a tolerance when it is believed: ``evidence`` is asked for each candidate what of its guarantee
+is, and the rest is set aside, claim by claim (``optimizer.trust``).
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from fuelvk.base.shapes import Shape
 from fuelvk.graph.types import OpEntry
 from fuelvk.kernels.types import BackendImpl, CostEstimate, FusedKernelRegistry
 from fuelvk.optimizer.tolerance import Tolerance
+from fuelvk.optimizer.trust import Belief
 
-Evidence = Callable[[OpEntry, str, BackendImpl], str | None]
+Evidence = Callable[[OpEntry, str, BackendImpl], Belief]
 Doubts = Callable[[str, BackendImpl], str | None]
 
 
@@ -30,13 +32,14 @@ class Verdict(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One implementation that was considered."""
+    """One implementation that was considered. ``set_aside`` names each claim that was not believed, with the reason."""
 
     backend: str
     impl: BackendImpl
     verdict: Verdict
     reason: str
     cost: CostEstimate
+    set_aside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,20 +105,20 @@ def route(
         for owner, impl in kernels.impls_for(op.id):
             if owner != backend:
                 continue
-            reason = _refusal(op, impl, dtypes, shapes, params, capabilities.get(backend), tolerance)
+            belief = Belief(impl.precision)
+            if evidence is not None and matches(op, impl, dtypes):
+                belief = evidence(op, owner, impl)
+            reason = _refusal(op, impl, dtypes, shapes, params, capabilities.get(backend), tolerance, belief)
             if reason is None and doubts is not None and not tolerance.anything:
                 reason = doubts(owner, impl)
-            if reason is None and evidence is not None:
-                reason = evidence(op, owner, impl)
             if reason is None and chosen is None:
                 verdict, reason = Verdict.CHOSEN, "first admitted"
             elif reason is None:
                 verdict, reason = Verdict.ALTERNATIVE, f"admitted, after {chosen.impl.name if chosen else ''}"
             else:
                 verdict = Verdict.REFUSED
-            candidate = Candidate(
-                owner, impl, verdict, reason, impl.cost(shapes, params, capabilities.get(backend))
-            )
+            cost = impl.cost(shapes, params, capabilities.get(backend))
+            candidate = Candidate(owner, impl, verdict, reason, cost, belief.set_aside)
             rows.append(candidate)
             if verdict is Verdict.CHOSEN:
                 chosen = candidate
@@ -136,8 +139,12 @@ def _refusal(
     params: Mapping[str, Any],
     capabilities: Any,
     tolerance: Tolerance,
+    belief: Belief,
 ) -> str | None:
     if not matches(op, impl, dtypes):
         return f"written for {', '.join(d.key for d in impl.dtypes)}"
-    reason = tolerance.refuses(impl.precision, impl.dtypes[-1])
+    dtype = impl.dtypes[-1]
+    reason = tolerance.refuses(belief.precision, dtype)
+    if reason is not None and belief.set_aside and tolerance.refuses(impl.precision, dtype) is None:
+        reason = "set aside: " + "; ".join(belief.set_aside)
     return reason if reason is not None else impl.admits(shapes, params, capabilities)

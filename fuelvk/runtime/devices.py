@@ -20,6 +20,7 @@ from fuelvk.base.errors import DriverNotFoundError, UnknownNameError, closest
 from fuelvk.evidence import Place
 from fuelvk.kernels.types import BackendId, BackendImpl
 from fuelvk.optimizer.lower import Target
+from fuelvk.optimizer.trust import evidence_for
 from fuelvk.registry import default_kernel_registry
 from fuelvk.runtime.probe import Probe, announce, verdict
 from fuelvk.runtime.storage import Array, Storage
@@ -99,7 +100,9 @@ class CpuDevice(Device):
         super().__init__("cpu", BackendId.CPU, "CPU reference", CpuCapabilities())
 
     def target(self, only: BackendId | None = None) -> Target:
-        return Target(default_kernel_registry(), ("cpu",), {"cpu": self.capabilities})
+        return Target(
+            default_kernel_registry(), ("cpu",), {"cpu": self.capabilities}, evidence=evidence_for(self.place)
+        )
 
     def upload(self, array: Array) -> Storage:
         dtype = DType.of(array)
@@ -158,6 +161,7 @@ class VulkanDevice(Device):
             default_kernel_registry(),
             order,
             {"vulkan": self.capabilities, "cpu": CpuCapabilities()},
+            evidence=evidence_for(self.place),
             doubts=self.doubts,
         )
 

@@ -59,6 +59,7 @@ def call(
             device,
             effective,
             os.environ.get("FUELVK_DEVICE"),
+            os.environ.get("FUELVK_TRUST"),
             os.getpid(),
         )
         found = _programs.get(key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -81,6 +82,7 @@ class Compiled:
             device.spec,
             id(device),
             effective,
+            os.environ.get("FUELVK_TRUST"),
         )
         with self._lock:
             found = self._captured.get(key)

@@ -23,7 +23,7 @@ from fuelvk.tensor.realize import resolved, signature
 
 @dataclass(frozen=True, slots=True)
 class RouteRow:
-    """One implementation that was considered for one op."""
+    """One implementation that was considered for one op; ``set_aside`` are claims of it that are not believed."""
 
     op: str
     impl: str
@@ -37,6 +37,7 @@ class RouteRow:
     overhead_ns: int
     verdict: str
     reason: str
+    set_aside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,8 @@ class Explanation:
                 f"{mark} {row.op}: {row.impl}[{','.join(row.dtypes)}] on {row.backend}, revision {row.revision}; "
                 f"claims {row.claim}; {row.flops} flops, {row.bytes_moved} bytes; {row.verdict}: {row.reason}"
             )
+            if row.set_aside and "set aside: " not in row.reason:
+                lines.append(f"     set aside: {'; '.join(row.set_aside)}")
         return "\n".join(lines)
 
 
@@ -151,6 +154,7 @@ def _rows(found: Route) -> tuple[RouteRow, ...]:
             c.cost.kernel_overhead_ns,
             c.verdict.value,
             c.reason,
+            c.set_aside,
         )
         for c in found.candidates
     )

@@ -59,25 +59,6 @@ class Finding:
             self.worst, self.where = worst, where
 
 
-def claims_of(precision: PrecisionGuarantee) -> tuple[str, ...]:
-    """Returns the kinds of claims a guarantee makes; exactness (0 ULP) stands for its zero bounds as well."""
-    found = []
-    if precision.max_ulp is not None:
-        found.append("ulp")
-    if precision.max_ulp != 0:
-        found += ["relative"] * (precision.max_relative is not None)
-        found += ["absolute"] * (precision.max_absolute is not None)
-    if precision.bound is not None:
-        found.append("bound")
-    if precision.bit_stable_on_same_hardware:
-        found.append("bit_stable")
-    if precision.batch_invariant:
-        found.append("batch_invariant")
-    if precision.canonical:
-        found.append("canonical")
-    return tuple(found)
-
-
 def promised(precision: PrecisionGuarantee, claim: str) -> str:
     """Returns a claim in words."""
     if claim == "ulp":

@@ -19,11 +19,12 @@ from fuelvk.base.files import replace_file
 from fuelvk.evidence import CLAIMS, Place, Record, book, forget, ledger_dir, update
 from fuelvk.graph.types import OpEntry, Sample
 from fuelvk.kernels.types import BackendImpl
+from fuelvk.optimizer.trust import claims_of
 from fuelvk.runtime.devices import Device, VulkanDevice
 from fuelvk.runtime.devices import device as find_device
 from fuelvk.verify.again import Question, in_a_new_process
 from fuelvk.verify.calls import EFFORTS, Level, calls
-from fuelvk.verify.protocols import Finding, Shared, Subject, claims_of, findings, promised
+from fuelvk.verify.protocols import Finding, Shared, Subject, findings, promised
 from fuelvk.verify.suite import SEED, Suite, default_suite
 
 PROTOCOL = 1

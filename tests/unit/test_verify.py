@@ -16,10 +16,10 @@ from fuelvk.base.errors import ParameterError, UnknownNameError
 from fuelvk.cli import main
 from fuelvk.evidence import forget, read
 from fuelvk.kernels.types import BackendImpl, FusedKernelRegistry, KernelRevisionHash
+from fuelvk.optimizer.trust import claims_of
 from fuelvk.registry import default_kernel_registry
 from fuelvk.runtime.devices import VulkanDevice
 from fuelvk.verify import runner
-from fuelvk.verify.protocols import claims_of
 from fuelvk.verify.runner import Run
 from fuelvk.verify.suite import default_suite
 from tests.support.cases import implementations
