@@ -3,8 +3,8 @@
  *   cc -O3 -march=native -ffp-contract=off -fno-trapping-math -I shaders/slang/lib tests/unit/strict_sweep_cheap.c \
  *     strict_truth.o -o strict_sweep_cheap -lm
  *   ./strict_sweep_cheap NAME|all [STEP [FIRST [LAST]]]
- * One line a function: name, inputs, worst error in ULP, its input, results that are not the nearest float, wrong (above
- * 1 ULP, or a wrong special value or sign). The truth is a double from the C library's vector functions; what does not
+ * One line a function: name, inputs, worst error in ULP, its input, results above half a unit, wrong (above 1 ULP, or a
+ * wrong special value or sign). The truth is a double from the C library's vector functions; what does not
  * agree with it to 1 ULP is judged again by the scalar long double function. */
 #include <math.h>
 #include <stdio.h>
@@ -99,7 +99,8 @@ int main(int count, char **words) {
           if (doubt[i] == 0) continue;
           error[i] = exact_error(out[i], f->exact((long double)wide[i]));
           if (error[i] <= 1.0) continue;
-          if (wrong < 8) fprintf(stderr, "%s 0x%08x gives 0x%08x (%g ULP)\n", f->name, F2U(in[i]), F2U(out[i]), error[i]);
+          if (wrong < 8)
+            fprintf(stderr, "%s 0x%08x gives 0x%08x (%g ULP)\n", f->name, F2U(in[i]), F2U(out[i]), error[i]);
           wrong++;
         }
       uint64_t most = 0, beyond = 0;

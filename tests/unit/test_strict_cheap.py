@@ -8,7 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.unit.test_strict_c import FLAGS, HERE, ROUNDED, Oracle, compiler, f32_inputs, logistic, ulps
+from tests.unit.test_strict_c import (
+    FLAGS,
+    HERE,
+    LIBRARY,
+    ROUNDED,
+    Oracle,
+    compiler,
+    f32_inputs,
+    logistic,
+    ulps,
+)
 from tests.unit.test_strict_sixteen import GELU, Array, Map, build
 
 
@@ -99,6 +109,16 @@ def test_limits(cheap: Map, name: str) -> None:
     want = np.array([*LIMITS[name], np.nan], np.float32).view(np.uint32)
     want[np.isnan(want.view(np.float32))] = 0x7FC00000
     assert np.array_equal(cheap(name, x).view(np.uint32), want)
+
+
+def test_all_headers_together(tmp_path: Path) -> None:
+    """No two headers use one name for two things: a kernel may include any of them."""
+    source = tmp_path / "all.c"
+    headers = sorted(path.name for path in (LIBRARY / "strict").glob("*.h"))
+    source.write_text("#define ST_F64\n" + "".join(f'#include "strict/{name}"\n' for name in headers))
+    subprocess.run(
+        [compiler(), *FLAGS, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", str(source)], check=True
+    )
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-/* exp2 and expm1 in f32, and the exponential as two floats for sigmoid, silu, gelu and softplus. No branch, no table. */
+/* exp2 and expm1 in f32, and the exponential as two floats for other functions. No branch, no table. */
 #ifndef ST_CHEAP_EXP_H
 #define ST_CHEAP_EXP_H
 #include "base.h"
@@ -28,7 +28,8 @@ FN st_ff st_exp_pair(float xh, float xl, float k) {
   st_ff y; y.h = h + l; y.l = (h - y.h) + l; return y;
 }
 
-/* exp2(x). k = round(x); (x - k) ln2 with an exact leading product. */
+/* exp2(x), at most 0.765 ULP (all inputs; worst at 0xc2fcbc2c). k = round(x); (x - k) ln2 with an exact leading
+ * product. */
 FN float st_exp2(float x) {
   uint u = F2U(x);
   uint c = SEL(u > 0xc3170000u, 0xc3170000u, u);                      /* -151 */
@@ -45,8 +46,8 @@ FN float st_exp2(float x) {
   return U2F(st_where_negative(ST_INF - (u & 0x7fffffffu), ST_NAN, b));
 }
 
-/* expm1(x). 2^k ((1 - 2^-k) + h + l) with the first sums exact; k = 0 for -0.3466 < x < 0.40625 (where the result
- * is 1/2): tiny arguments keep their relative accuracy. */
+/* expm1(x), at most 0.823 ULP (all inputs; worst at 0x3ebd5c7c). 2^k ((1 - 2^-k) + h + l) with the first sums exact;
+ * k = 0 for -0.3466 < x < 0.40625 (where the result is 1/2): tiny arguments keep their relative accuracy. */
 FN float st_expm1(float x) {
   uint u = F2U(x); uint a = u & 0x7fffffffu;
   uint c = SEL(u > 0xc187d000u, 0xc187d000u, u);                      /* -16.9766 */

@@ -59,8 +59,8 @@ FN float st_arc_function(float x, uint turn) {
 FN float st_sin(float x) { return st_arc_function(x, 0u); }
 FN float st_cos(float x) { return st_arc_function(x, 1u); }
 
-/* The same in two pieces for a C loop, which is vectorised around the first: h the bits, l nonzero where |x| > 98 is left
- * to the second. */
+/* The same in two pieces for a C loop, which is vectorised around the first: h the bits, l nonzero where |x| > 98 is
+ * left to the second. */
 FN st_u64 st_arc_try(uint u, uint turn) {
   uint a = u & 0x7fffffffu;
   uint off = (a - 0x39800000u) | (ST_SINCOS_NEAR - a);               /* negative outside */

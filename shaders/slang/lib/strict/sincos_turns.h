@@ -24,8 +24,8 @@ FN st_u64 st_turns(uint ax) {
   return a;
 }
 
-/* A signed Q0.64 fraction (two's complement, |f| <= 1/2) as a sum of two floats, the lower one within half a unit of the
- * upper; relative error about 2^-47, and below 2^-64 absolute. Every conversion is exact. */
+/* A signed Q0.64 fraction (two's complement, |f| <= 1/2) as a sum of two floats, the lower one within half a unit of
+ * the upper; relative error about 2^-47, and below 2^-64 absolute. Every conversion is exact. */
 FN st_ff st_fraction_ff(st_u64 f) {
   float a = (float)(int)(f.h & 0xffffff00u) * U2F(0x2f800000u);                        /* 2^-32 */
   float b = (float)(int)(((f.h & 0xffu) << 16) | (f.l >> 16)) * U2F(0x27800000u);      /* 2^-48 */
