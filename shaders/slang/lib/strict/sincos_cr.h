@@ -143,7 +143,8 @@ FN uint st_sincos_cr(uint ux, uint turn) {
   return st_sc_limit(ux, turn, t.h);
 }
 
-/* sin and cos, bits in and bits out, correctly rounded. */
+/* sin and cos, bits in and bits out, correctly rounded (all x >= 0 tried: 0 wrong; negative x takes the same steps with
+ * signs turned). */
 FN st_u64 st_sin_cr_try(uint ux) { return st_sincos_cr_try(ux, 0u); }
 FN st_u64 st_cos_cr_try(uint ux) { return st_sincos_cr_try(ux, 1u); }
 FN uint st_sin_cr_fixed(uint ux) { return st_sincos_cr_rest(ux, 0u); }
