@@ -35,7 +35,7 @@ BOUNDS = {
     "log1p": 0.89,
     "sin": 0.9,
     "cos": 0.9,
-    "sigmoid": 0.9,
+    "sigmoid": 0.79,
     "silu": 0.9,
     "softplus": 0.96,
     "gelu": 0.9,

@@ -55,7 +55,7 @@ FN float st_arc_function(float x, uint turn) {
   if (far) r = st_arc_far(a);
   return U2F(st_arc_limit(u, turn, st_arc_sin(r, turn)));
 }
-/* sin(x) and cos(x). */
+/* sin(x) and cos(x), at most 0.780 and 0.796 ULP over every 109th input. */
 FN float st_sin(float x) { return st_arc_function(x, 0u); }
 FN float st_cos(float x) { return st_arc_function(x, 1u); }
 
