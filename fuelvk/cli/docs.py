@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fuelvk.base import env
+from fuelvk.cli import exactness
 from fuelvk.cli.ops import OpRow, inventory, waiting
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -54,7 +55,16 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-PAGES: dict[str, Callable[[], str]] = {"docs/env.md": env.markdown, "docs/ops.md": ops_page}
+def exactness_page() -> str:
+    """Returns docs/exactness.md: every claim with its evidence by driver."""
+    return exactness.page(_COMMAND)
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "docs/env.md": env.markdown,
+    "docs/ops.md": ops_page,
+    "docs/exactness.md": exactness_page,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from cpu_reference import c as ckernels
 from fuelvk.base.dtypes import DType
-from fuelvk.base.errors import ParameterError, UnknownNameError, closest
+from fuelvk.base.errors import ParameterError, UnknownNameError, UnsupportedError, closest
 from fuelvk.base.files import replace_file
 from fuelvk.evidence import CLAIMS, Place, Record, book, forget, ledger_dir, update
 from fuelvk.graph.types import OpEntry, Sample
@@ -109,6 +110,15 @@ class Run:
         leaves behind what ``resume`` needs.
         """
         rows = self.rows()
+        if (
+            "canonical" in self.claims
+            and not ckernels.available()
+            and any(r[2].precision.canonical for r in rows)
+        ):
+            raise UnsupportedError(
+                "strict kernels are held against the C kernels, which cannot run", seen=ckernels.why_missing(),
+                hint="build them, or leave the claim canonical out",
+            )  # fmt: skip
         done = self._done_before() if self.resume else set()
         rows = [r for r in rows if identity(*r) not in done]
         started = saved = time.monotonic()
