@@ -36,7 +36,7 @@ BOUNDS = {
     "sin": 0.9,
     "cos": 0.9,
     "sigmoid": 0.79,
-    "silu": 0.9,
+    "silu": 0.84,
     "softplus": 0.96,
     "gelu": 0.9,
 }
