@@ -61,6 +61,20 @@ def grid(shader: ShaderRef, context: VulkanContext, count: int, each: int = EACH
     return context.fold(-(-count // (shader.workgroup(context.caps)[0] * each)))
 
 
+def team_of(caps: Capabilities) -> int:
+    """Returns how many invocations walk side by side: a subgroup of a CPU driver, which then reads straight on."""
+    return (caps.subgroup_width or 8) if caps.device_type == "cpu" else _GPU_TEAM
+
+
+def spread(shader: ShaderRef, context: VulkanContext, count: int) -> tuple[tuple[int, int, int], int]:
+    """Returns the workgroups for ``count`` pieces of work, and how many of them an invocation takes."""
+    threads = shader.workgroup(context.caps)[0]
+    groups = -(-count // threads)
+    if context.caps.device_type == "cpu":
+        groups = min(groups, _WORKGROUPS)
+    return context.fold(groups), -(-count // (groups * threads))
+
+
 def also_of(registration: Registration, *optional: ShaderRef) -> Registration:
     """Returns a row whose revision covers shaders as well that it uses only where a device has them."""
     old = registration.impl
@@ -169,7 +183,7 @@ def _by_rows(
     if elements(shape) * size < 8 * WIDE_FROM or isinstance(shader.select(context.caps), str):
         return False
     on_cpu = context.caps.device_type == "cpu"
-    team = (context.caps.subgroup_width or 8) if on_cpu else _GPU_TEAM
+    team = team_of(context.caps)
     total = elements(rows) * words
     part = max(_LEAST_PART, min(_MOST_PART, total // _PARTS // _LEAST_PART * _LEAST_PART))
     parts = -(-words // part)

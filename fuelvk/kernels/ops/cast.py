@@ -13,7 +13,7 @@ from fuelvk.graph.types import PrimitiveId
 from fuelvk.kernels._cpu import c_kernel, numpy_reference
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv, vulkan
 from fuelvk.kernels.claims import STRICT_CORRECTLY_ROUNDED, STRICT_EXACT
-from fuelvk.kernels.ops._elements import also_of, copy_shaders, copy_strided, grid
+from fuelvk.kernels.ops._elements import WIDE_FROM, also_of, copy_shaders, copy_strided, grid, spread, team_of
 from fuelvk.kernels.ops._ranges import boxes
 from fuelvk.kernels.primitive_costs import primitive_cost_cpu, primitive_cost_vulkan
 from fuelvk.kernels.types import Registration
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 CAST = PrimitiveId("cast")
 _PARAMS = struct.Struct("<5I")
+_QUICK = struct.Struct("<6I")
 _STEMS = {1: "cast/to_bytes", 2: "cast/to_halves", 4: "cast/to_words", 8: "cast/to_doubles"}
 
 # The numbers by which shaders/slang/cast/_cast.slang knows the source types.
@@ -56,8 +57,26 @@ def _on_cpu(function: str) -> Callable[..., None]:
     return kernel
 
 
-def _on_vulkan(shader: ShaderRef, source: DType, target: DType) -> Callable[..., None]:
+def _quick(source: DType, target: DType) -> ShaderRef | None:
+    """Returns the shader that casts whole words, for types of up to 32 bits; only some devices have it."""
+    if max(source.size, target.size) > 4 or source is target:
+        return None
+    stem = "cast/quick_floats" if source.is_float else "cast/quick_integers"
+    return spirv(stem, f"to_{target.key}", dtype=source)
+
+
+def _on_vulkan(
+    shader: ShaderRef, quick: ShaderRef | None, source: DType, target: DType
+) -> Callable[..., None]:
     sizes = (source.size, target.size)
+    least = min(sizes)
+    per_group = 8 // least
+
+    def whole_words(context: VulkanContext, n: int, views: Sequence[Layout]) -> ShaderRef | None:
+        aligned = all(v.offset * size % 8 == 0 for v, size in zip(views, sizes, strict=True))
+        if quick is None or not aligned or n < WIDE_FROM or isinstance(quick.select(context.caps), str):
+            return None
+        return quick
 
     def kernel(
         inputs: Sequence[Buffer],
@@ -70,10 +89,21 @@ def _on_vulkan(shader: ShaderRef, source: DType, target: DType) -> Callable[...,
         if 0 in shape:
             return
         for part, buffers, views in boxes(context, shape, (inputs[0], outputs[0]), layouts, sizes):
-            n = elements(part)
-            groups = grid(shader, context, n)
-            words = _PARAMS.pack(n, groups[0], _SOURCE[source], *(v.offset for v in views))
-            context.dispatch(shader, groups, buffers, 0b10, words)
+            n, offsets = elements(part), [v.offset for v in views]
+            found = whole_words(context, n, views)
+            if found is not None:
+                groups, each = spread(found, context, -(-n // per_group))
+                context.dispatch(
+                    found,
+                    groups,
+                    buffers,
+                    0b10,
+                    _QUICK.pack(n, groups[0], each, team_of(context.caps), *offsets),
+                )
+            else:
+                groups = grid(shader, context, n)
+                words = _PARAMS.pack(n, groups[0], _SOURCE[source], *offsets)
+                context.dispatch(shader, groups, buffers, 0b10, words)
 
     return kernel
 
@@ -92,7 +122,8 @@ def _rows(source: DType, target: DType) -> tuple[Registration, ...]:
         kernel, extra = _unchanged(source.size), copy_shaders()
     else:
         shader = spirv(_STEMS[target.size], f"to_{target.key}", bytes=source.size)
-        kernel, extra = _on_vulkan(shader, source, target), ()
+        quick = _quick(source, target)
+        kernel, extra = _on_vulkan(shader, quick, source, target), () if quick is None else (quick,)
     precision = STRICT_CORRECTLY_ROUNDED if target.is_float else STRICT_EXACT
     row = vulkan(
         CAST,
