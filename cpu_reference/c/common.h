@@ -14,6 +14,17 @@
 #include <string.h>
 
 #define ST_F64 1
+#include "strict/base.h"
+
+/* The strict functions choose between integers by masks here: a compiler that makes a branch of a choice does not
+ * vectorise the loop around it. The same bits, as both values are computed anyway. */
+static inline uint fv_choose_uint(bool c, uint a, uint b) { const uint m = (uint)0 - (uint)c; return (a & m) | (b & ~m); }
+static inline int fv_choose_int(bool c, int a, int b) { return (int)fv_choose_uint(c, (uint)a, (uint)b); }
+static inline float fv_choose_float(bool c, float a, float b) { return c ? a : b; }
+static inline double fv_choose_double(bool c, double a, double b) { return c ? a : b; }
+#undef SEL
+#define SEL(c, a, b)                                                                                              \
+    _Generic((a), int: fv_choose_int, uint: fv_choose_uint, float: fv_choose_float, double: fv_choose_double)(c, a, b)
 #include "strict/strict.h"
 
 #define FV_NO_MEMORY 1
