@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import struct
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -80,6 +81,18 @@ def revision_sources(name: str) -> list[tuple[str, bytes]]:
     return [(file, sources["text"][file].encode()) for file in sorted(closure)] + [
         ("flags", " ".join(FLAGS).encode())
     ]
+
+
+@cache
+def strict_table() -> bytes:
+    """Returns the constant table of the strict functions, 32-bit words in order, as a shader's buffer holds it."""
+    text = _sources()["text"]["strict/tables_constants.h"].replace("\\\n", " ")
+    found = re.search(r"#define ST_TABLE_WORDS (.*)", text)
+    count = re.search(r"#define ST_TABLE_COUNT (\d+)", text)
+    assert found is not None and count is not None
+    words = [int(word, 16) for word in re.findall(r"0x[0-9a-f]+", found[1])]
+    assert len(words) == int(count[1])
+    return struct.pack(f"<{len(words)}I", *words)
 
 
 def build_digest() -> str:

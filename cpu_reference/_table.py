@@ -114,6 +114,10 @@ def _paged_work(a: Mapping[str, Any]) -> int:
     return int(2 * a["batch"] * a["q_heads"] * a["sq"] * a["table_width"] * a["block_size"] * a["d"])
 
 
+def _function_work(a: Mapping[str, Any]) -> int:
+    return 16 * int(a["n"])
+
+
 def _gather_work(a: Mapping[str, Any]) -> int:
     return int(a["outer"] * a["count"] * a["inner_bytes"]) // 16
 
@@ -147,6 +151,7 @@ _REDUCE = "const T *x, T *y, int64_t rows, int64_t n"
 _PRODUCT = (
     "const int64_t *a_index, const int64_t *b_index, T *y, int64_t batch, int64_t m, int64_t k, int64_t n"
 )
+_FUNCTIONS = ("exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "sigmoid", "silu", "softplus")
 _COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 
 _FAMILIES = (
@@ -180,6 +185,7 @@ _FAMILIES = (
     _Family("pointwise.c", ("neg", "abs", "sqr", "sqrt", "relu", "exp", "tanh", "gelu_erf"), FLOATS, _UNARY, _elements,
             _elements),
     _Family("pointwise.c", ("rsqrt", "recip", "sign", "step", "erf"), FLOATS, _UNARY, _elements, _elements),
+    _Family("function.c", _FUNCTIONS, FLOATS, _UNARY, _elements, _function_work),
     _Family("pointwise.c", ("affine",), FLOATS, _UNARY + ", double mul, double add", _elements, _elements),
     _Family("pointwise.c", ("clamp",), FLOATS, _UNARY + ", double low, double high", _elements, _elements),
     _Family("pointwise.c", ("powi",), FLOATS, _UNARY + ", int64_t exponent", _elements, _elements),

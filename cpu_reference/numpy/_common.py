@@ -19,6 +19,18 @@ def wide(x: Array) -> Array:
         return x.astype(np.longdouble if x.dtype == np.float64 else np.float64)
 
 
+def precise(exact: Callable[[Array], Array], x: Array) -> Array:
+    """Returns ``exact`` of floats of any type in longdouble (float64 for 16-bit types).
+
+    What F32 results need: the hardest of them lie 2^-34 of a unit from the middle between two floats, where float64 can
+    no longer tell on which side.
+    """
+    x = np.asarray(x)
+    with np.errstate(all="ignore"):
+        wider = x.astype(np.longdouble if x.dtype.itemsize > 2 else np.float64)
+        return np.asarray(exact(wider * 1))  # a product quiets a signalling NaN
+
+
 def parameter(value: float, x: Array) -> Any:
     """Returns a number parameter as an op on ``x`` sees it: rounded to the accumulator type of ``x``."""
     accumulator = DType.of(np.asarray(x)).accumulator.numpy.type

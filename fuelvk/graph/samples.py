@@ -79,6 +79,48 @@ def unary_samples(*, domain: tuple[float, float] | None = None) -> SampleInputs:
     return samples
 
 
+def function_samples(*, domain: tuple[float, float], shift: float = 0.0) -> SampleInputs:
+    """Returns the samples of an elementary function: ``domain`` is where it is steep, ``shift`` moves the random ones.
+
+    A 16-bit type is tried whole. Of a wider one every exponent is, with both signs and random digits. Subnormal numbers
+    are samples of their own, since devices that flush them leave those out.
+    """
+
+    def samples(dtypes: tuple[DType, ...], rng: Rng) -> Iterable[Sample]:
+        dtype = dtypes[0]
+        for shape in ((), (0,), (3, 5), (2, 0, 3), (257,)):
+            yield Sample((normal(rng, shape, dtype, scale=3.0, shift=shift),), {}, f"normal-{label(shape)}")
+        yield Sample((specials(dtype),), {}, "specials")
+        yield Sample((rng.uniform(*domain, 2048).astype(dtype.numpy),), {}, "sweep")
+        normals, subnormals = _every_exponent(rng, dtype)
+        yield Sample((normals,), {}, "every_input" if dtype.size == 2 else "every_exponent")
+        yield Sample((subnormals,), {}, "subnormals")
+        if dtype.size > 2:
+            yield Sample((normal(rng, (300,), dtype, scale=1e-3, shift=float(shift > 0)),), {}, "near_a_root")
+
+    return samples
+
+
+def _every_exponent(rng: Rng, dtype: DType) -> tuple[Array, Array]:
+    """Returns every normal number, infinity and NaN of a 16-bit type, or some of every exponent; the subnormal ones."""
+    fraction = dtype.mantissa_bits - 1
+    width = dtype.size * 8
+    exponents = np.arange(1 << (width - fraction), dtype=np.uint64) << np.uint64(fraction)
+    if dtype.size == 2:
+        bits = np.arange(1 << width, dtype=np.uint64)
+    else:
+        bits = exponents | rng.integers(0, 1 << fraction, exponents.size, dtype=np.uint64)
+    largest = np.uint64(((1 << (width - 1)) - 1) ^ ((1 << fraction) - 1))
+    subnormal = bits & largest == 0
+    tiny = bits[subnormal]
+    if dtype.size > 2:
+        low = rng.integers(1, 1 << fraction, 60, dtype=np.uint64) >> np.arange(
+            60, dtype=np.uint64
+        ) % np.uint64(fraction)
+        tiny = np.concatenate([tiny, low, low | np.uint64(1 << (width - 1))])
+    return tuple(b.astype(f"u{dtype.size}").view(dtype.numpy) for b in (bits[~subnormal], tiny))
+
+
 def binary_samples(dtypes: tuple[DType, ...], rng: Rng) -> Iterable[Sample]:
     """Yields the samples of an op of two inputs of one dtype that broadcast."""
     dtype = dtypes[0]

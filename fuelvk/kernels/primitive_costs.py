@@ -30,11 +30,13 @@ def _power_operations(exponent: int) -> int:
     return max(n.bit_length() + n.bit_count() - 1, 1) + (OPERATIONS["recip"] if exponent < 0 else 0)
 
 
-def primitive_cost(name: str, dtypes: Sequence[DType], *, overhead_ns: int) -> CostFunction:
+def primitive_cost(
+    name: str, dtypes: Sequence[DType], *, overhead_ns: int, operations: int | None = None
+) -> CostFunction:
     """Returns the cost of a primitive whose kernel has these dtypes (inputs, then the output).
 
     Bytes are every input and the output once. Operations: 2K per output of a product, one per input element
-    of a reduction, and per output element otherwise what OPERATIONS says.
+    of a reduction, and per output element otherwise ``operations``, or what OPERATIONS says.
     """
     *given, result = (d.size for d in dtypes)
 
@@ -54,7 +56,7 @@ def primitive_cost(name: str, dtypes: Sequence[DType], *, overhead_ns: int) -> C
         elif name in REDUCTIONS:
             flops = elements(inputs[0])
         else:
-            flops = OPERATIONS.get(name, 1) * elements(out)
+            flops = (OPERATIONS.get(name, 1) if operations is None else operations) * elements(out)
         return CostEstimate(flops, read + elements(out) * result, overhead_ns)
 
     return cost
@@ -65,6 +67,6 @@ def primitive_cost_cpu(name: str, dtypes: Sequence[DType]) -> CostFunction:
     return primitive_cost(name, dtypes, overhead_ns=CPU_LAUNCH_NS)
 
 
-def primitive_cost_vulkan(name: str, dtypes: Sequence[DType]) -> CostFunction:
-    """Returns a primitive's cost on a Vulkan device."""
-    return primitive_cost(name, dtypes, overhead_ns=VULKAN_LAUNCH_NS)
+def primitive_cost_vulkan(name: str, dtypes: Sequence[DType], operations: int | None = None) -> CostFunction:
+    """Returns a primitive's cost on a Vulkan device; ``operations`` per element where they are not the op's own."""
+    return primitive_cost(name, dtypes, overhead_ns=VULKAN_LAUNCH_NS, operations=operations)

@@ -115,6 +115,7 @@ def _kernel(
     paired: Sequence[tuple[ShaderRef, int, int]],
     pack: Callable[..., bytes],
     words: Words,
+    table: Callable[[], bytes] | None,
 ) -> Any:
     def kernel(
         inputs: Sequence[Buffer],
@@ -124,6 +125,7 @@ def _kernel(
         context: VulkanContext,
     ) -> None:
         dtypes = (*(dtype,) * len(inputs), result)
+        constants = () if table is None else (context.constant(table()),)
         for operands, output, target in operand_boxes(context, inputs, outputs[0], layouts, dtypes, _RANK):
             shader, each = small, EACH
             for candidate, least, most in paired:
@@ -136,7 +138,7 @@ def _kernel(
             context.dispatch(
                 shader,
                 groups,
-                (*operands.buffers, output),
+                (*operands.buffers, output, *constants),
                 1 << len(inputs),
                 pack(operands, groups[0], each, target) + words(params),
                 entry=f"{op}_flat" if operands.flat else f"{op}_strided",
@@ -198,6 +200,84 @@ def _cpu(function: str, numbers: Numbers) -> Callable[..., None]:
     return kernel
 
 
+# Shapes a stem comes in beside "small", and from how many elements below how many each is used.
+PAIRS_AND_WIDE = (("pairs", 0, WIDE_FROM), ("wide", WIDE_FROM, 1 << 62))
+WIDE = (("wide", WIDE_FROM, 1 << 62),)
+
+
+def shader_row(
+    op: str,
+    dtype: DType,
+    inputs: int,
+    stem: str,
+    *,
+    precision: PrecisionGuarantee,
+    wrapper: str,
+    result: DType | None = None,
+    shapes: Sequence[tuple[str, int, int]] | None = (),
+    words: Words = _no_words,
+    table: Callable[[], bytes] | None = None,
+    operations: int | None = None,
+    op_id: OpId | None = None,
+) -> Registration:
+    """Returns the Vulkan row of a pointwise op for one dtype.
+
+    ``stem`` holds the entries ``<op>_flat`` and ``<op>_strided``; ``shapes`` are those it comes in beside "small", None
+    where it has no axis of that name. ``words`` gives the parameters as the shader's last push constants, ``table`` the
+    contents of a last buffer, ``operations`` the work of an element where it is not that of the op.
+    """
+    dtypes = (dtype,) * inputs + (result or dtype,)
+    axes = {} if shapes is None else {"shape": "small"}
+    small = spirv(stem, f"{op}_flat", dtype=dtype, **axes)
+    paired = [
+        (spirv(stem, f"{op}_flat", dtype=dtype, shape=s), least, most) for s, least, most in shapes or ()
+    ]
+    doubled = inputs == 1 and stem == "pointwise/integer"
+    pack = _pack_unary if inputs == 1 and not doubled else _pack_binary
+    kernel = _kernel(op, dtype, result or dtype, small, paired, pack, words, table)
+    row = vulkan(
+        op_id or PrimitiveId(op),
+        dtypes,
+        _twice(kernel) if doubled else kernel,
+        shaders=(small,),
+        cost=primitive_cost_vulkan(op, dtypes, operations),
+        precision=precision,
+        wrapper=wrapper,
+        caps=KernelCaps(strided_input=True),
+    )
+    return also_of(row, *(ref for ref, _, _ in paired), *copy_shaders())
+
+
+def cpu_rows(
+    op: str,
+    dtype: DType,
+    inputs: int,
+    *,
+    precision: PrecisionGuarantee,
+    wrapper: str,
+    result: DType | None = None,
+    numbers: Numbers = _nothing,
+    op_id: OpId | None = None,
+) -> tuple[Registration, ...]:
+    """Returns the rows of the C kernel and of the oracle; ``numbers`` gives the parameters as C's last arguments."""
+    op_id = op_id or PrimitiveId(op)
+    dtypes = (dtype,) * inputs + (result or dtype,)
+    cost = primitive_cost_cpu(op, dtypes)
+    function = f"{op}_{dtype.key}"
+    return (
+        c_kernel(
+            op_id,
+            dtypes,
+            _cpu(function, numbers),
+            functions=(function,),
+            cost=cost,
+            precision=precision,
+            wrapper=wrapper,
+        ),
+        numpy_reference(op_id, dtypes, cost=cost),
+    )
+
+
 def pointwise(
     op: str,
     dtype: DType,
@@ -212,41 +292,21 @@ def pointwise(
     numbers: Numbers = _nothing,
     op_id: OpId | None = None,
 ) -> tuple[Registration, ...]:
-    """Returns the table rows of a pointwise op for one dtype.
+    """Returns the table rows of a pointwise op for one dtype: ``shader_row`` and ``cpu_rows``.
 
-    ``stem`` holds the entries ``<op>_flat`` and ``<op>_strided``; ``shapes`` says whether it comes in workgroups
-    that move pairs too. ``words`` gives the parameters as the shader's last push constants, ``numbers`` as the C
-    kernel's last arguments; ``op_id`` is the op where it is not the primitive ``op``.
+    ``shapes`` says whether the stem comes in workgroups that move pairs too; ``op_id`` is the op where it is not the primitive ``op``.
     """
-    op_id = op_id or PrimitiveId(op)
-    dtypes = (dtype,) * inputs + (result or dtype,)
-    small = spirv(stem, f"{op}_flat", dtype=dtype, **({"shape": "small"} if shapes else {}))
-    ranges = (("pairs", 0, WIDE_FROM), ("wide", WIDE_FROM, 1 << 62)) if shapes else ()
-    paired = [(spirv(stem, f"{op}_flat", dtype=dtype, shape=s), least, most) for s, least, most in ranges]
-    doubled = inputs == 1 and stem == "pointwise/integer"
-    pack = _pack_unary if inputs == 1 and not doubled else _pack_binary
-    kernel = _kernel(op, dtype, result or dtype, small, paired, pack, words)
-    row = vulkan(
-        op_id,
-        dtypes,
-        _twice(kernel) if doubled else kernel,
-        shaders=(small,),
-        cost=primitive_cost_vulkan(op, dtypes),
+    row = shader_row(
+        op,
+        dtype,
+        inputs,
+        stem,
         precision=precision,
         wrapper=wrapper,
-        caps=KernelCaps(strided_input=True),
+        result=result,
+        shapes=PAIRS_AND_WIDE if shapes else None,
+        words=words,
+        op_id=op_id,
     )
-    cost = primitive_cost_cpu(op, dtypes)
-    return (
-        also_of(row, *(ref for ref, _, _ in paired), *copy_shaders()),
-        c_kernel(
-            op_id,
-            dtypes,
-            _cpu(f"{op}_{dtype.key}", numbers),
-            functions=(f"{op}_{dtype.key}",),
-            cost=cost,
-            precision=precision,
-            wrapper=wrapper,
-        ),
-        numpy_reference(op_id, dtypes, cost=cost),
-    )
+    rest = cpu_rows(op, dtype, inputs, precision=precision, wrapper=wrapper, result=result, numbers=numbers, op_id=op_id)
+    return (row, *rest)

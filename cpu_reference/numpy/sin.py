@@ -1,0 +1,11 @@
+"""Sine of x radians; NaN at infinities."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cpu_reference.numpy._common import Array, precise
+
+
+def reference(x: Array) -> Array:
+    return precise(np.sin, x)
