@@ -151,7 +151,10 @@ _REDUCE = "const T *x, T *y, int64_t rows, int64_t n"
 _PRODUCT = (
     "const int64_t *a_index, const int64_t *b_index, T *y, int64_t batch, int64_t m, int64_t k, int64_t n"
 )
-_FUNCTIONS = ("exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "sigmoid", "silu", "softplus")
+_FUNCTIONS = (
+    "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tanh", "sigmoid", "silu", "softplus", "erf", "gelu",
+    "gelu_erf", "rsqrt", "recip",
+)  # fmt: skip
 _COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 
 _FAMILIES = (
@@ -182,9 +185,8 @@ _FAMILIES = (
             "const uint32_t *context_lens, const float *alibi_slopes, T *y, int64_t batch, int64_t q_heads, "
             "int64_t kv_heads, int64_t sq, int64_t d, int64_t blocks, int64_t block_size, int64_t table_width, "
             "double scale, double softcap", _kv_heads, _paged_work),
-    _Family("pointwise.c", ("neg", "abs", "sqr", "sqrt", "relu", "exp", "tanh", "gelu_erf"), FLOATS, _UNARY, _elements,
+    _Family("pointwise.c", ("neg", "abs", "sqr", "sqrt", "relu", "sign", "step"), FLOATS, _UNARY, _elements,
             _elements),
-    _Family("pointwise.c", ("rsqrt", "recip", "sign", "step", "erf"), FLOATS, _UNARY, _elements, _elements),
     _Family("function.c", _FUNCTIONS, FLOATS, _UNARY, _elements, _function_work),
     _Family("pointwise.c", ("affine",), FLOATS, _UNARY + ", double mul, double add", _elements, _elements),
     _Family("pointwise.c", ("clamp",), FLOATS, _UNARY + ", double low, double high", _elements, _elements),

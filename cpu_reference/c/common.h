@@ -54,29 +54,6 @@ static inline uint64_t fv_bits_f64(double v) { uint64_t b; memcpy(&b, &v, 8); re
 static inline float fv_from_f32(uint32_t b) { float v; memcpy(&v, &b, 4); return v; }
 static inline double fv_from_f64(uint64_t b) { double v; memcpy(&v, &b, 8); return v; }
 
-/* The op exp: correctly rounded in F32, where composite ops use the cheaper st_exp. */
-static inline float fv_exp_f32(float v) { return fv_from_f32(st_exp_cr(fv_bits_f32(v))); }
-static inline double fv_exp_f64(double v) { return st_exp_d(v); }
-static inline float fv_exp_bf16(float v) { return fv_exp_f32(v); }
-
-/* Rounding the F32 result once more to F16 goes wrong for two inputs (0x1f79, 0x25cf as F16 bits): just below a tie of
- * F16, the F32 result is the tie. One unit less decides it. */
-static inline float fv_exp_f16(float v)
-{
-    const uint32_t x = fv_bits_f32(v), y = st_exp_cr(x);
-    return fv_from_f32(x == 0x3bef2000u || x == 0x3cb9e000u ? y - 1u : y);
-}
-
-/* The op erf. Rounding the F32 result once more to F16 goes wrong for +-0x1612 (F16 bits) alone. */
-static inline float fv_erf_f32(float v) { return st_erf(v); }
-static inline double fv_erf_f64(double v) { return st_erf_d(v); }
-static inline float fv_erf_bf16(float v) { return st_erf(v); }
-static inline float fv_erf_f16(float v)
-{
-    const uint32_t y = fv_bits_f32(st_erf(v));
-    return fv_from_f32((fv_bits_f32(v) & 0x7fffffffu) == 0x3ac24000u ? y - 1u : y);
-}
-
 static inline int64_t fv_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t fv_max(int64_t a, int64_t b) { return a > b ? a : b; }
 

@@ -2,16 +2,25 @@
 #include "common.h"
 #include "strict/extra.h"
 #include "strict/extra_d.h"
+#include "strict/sixteen.h"
 #include "strict/names.h"
 
-#define FOR_EACH_FUNCTION(F) \
-    F(exp2) F(expm1) F(log) F(log2) F(log1p) F(sin) F(cos) F(sigmoid) F(silu) F(softplus)
+#define FOR_EACH_FUNCTION(F)                                                                                          \
+    F(exp) F(exp2) F(expm1) F(log) F(log2) F(log1p) F(sin) F(cos) F(tanh) F(sigmoid) F(silu) F(softplus) F(erf) F(gelu) \
+    F(gelu_erf) F(rsqrt) F(recip)
 
 /* Elements whose undecided results wait for the slow path together: the fast one is then a loop without a branch. */
 #define FUNCTION_BLOCK 256
 
+#if defined(_MSC_VER)
+#define APART __declspec(noinline)
+#else
+#define APART __attribute__((noinline))
+#endif
+
 /* F32, correctly rounded: every element by the fast path, then those it left undecided by the slow one. */
 #define ROUNDED(f)                                                                                                    \
+    static APART uint32_t fv_settled_##f(float v) { return st_##f##_cr_fixed(fv_bits_f32(v)); }                       \
     static CLONES int f##_f32(const float *RESTRICT x, float *RESTRICT y, int64_t n, int64_t begin, int64_t end)     \
     {                                                                                                                 \
         (void)n;                                                                                                      \
@@ -26,7 +35,7 @@
             }                                                                                                         \
             for (int j = 0; j < count; j++) any |= open[j];                                                           \
             for (int j = 0; any && j < count; j++)                                                                    \
-                if (open[j]) bits[j] = st_##f##_cr_fixed(fv_bits_f32(x[i + j]));                                      \
+                if (open[j]) bits[j] = fv_settled_##f(x[i + j]);                                                      \
             memcpy(y + i, bits, (size_t)count * sizeof *y);                                                           \
         }                                                                                                             \
         return 0;                                                                                                     \

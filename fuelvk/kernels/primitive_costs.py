@@ -13,8 +13,8 @@ from fuelvk.kernels.types import CostEstimate, CostFunction, Shapes
 CPU_LAUNCH_NS = 50
 
 # Operations per output element of the pointwise ops; what is not listed counts 1.
-OPERATIONS = {"div": 4, "sqrt": 6, "exp": 15, "tanh": 20, "gelu_erf": 40, "cast": 1}
-OPERATIONS |= {"rsqrt": 8, "recip": 4, "erf": 30, "affine": 2, "clamp": 2}
+OPERATIONS = {"div": 4, "sqrt": 6, "exp": 60, "tanh": 90, "gelu_erf": 120, "gelu": 110, "cast": 1}
+OPERATIONS |= {"rsqrt": 25, "recip": 20, "erf": 110, "affine": 2, "clamp": 2}
 OPERATIONS |= dict.fromkeys(
     ("triu", "tril", "flip", "roll", "pad", "write_slice", "masked_fill", "gather"), 0
 )
@@ -30,13 +30,11 @@ def _power_operations(exponent: int) -> int:
     return max(n.bit_length() + n.bit_count() - 1, 1) + (OPERATIONS["recip"] if exponent < 0 else 0)
 
 
-def primitive_cost(
-    name: str, dtypes: Sequence[DType], *, overhead_ns: int, operations: int | None = None
-) -> CostFunction:
+def primitive_cost(name: str, dtypes: Sequence[DType], *, overhead_ns: int, work: float = 1) -> CostFunction:
     """Returns the cost of a primitive whose kernel has these dtypes (inputs, then the output).
 
     Bytes are every input and the output once. Operations: 2K per output of a product, one per input element
-    of a reduction, and per output element otherwise ``operations``, or what OPERATIONS says.
+    of a reduction, and per output element otherwise what OPERATIONS says, ``work`` times.
     """
     *given, result = (d.size for d in dtypes)
 
@@ -56,7 +54,7 @@ def primitive_cost(
         elif name in REDUCTIONS:
             flops = elements(inputs[0])
         else:
-            flops = (OPERATIONS.get(name, 1) if operations is None else operations) * elements(out)
+            flops = round(OPERATIONS.get(name, 1) * work * elements(out))
         return CostEstimate(flops, read + elements(out) * result, overhead_ns)
 
     return cost
@@ -67,6 +65,6 @@ def primitive_cost_cpu(name: str, dtypes: Sequence[DType]) -> CostFunction:
     return primitive_cost(name, dtypes, overhead_ns=CPU_LAUNCH_NS)
 
 
-def primitive_cost_vulkan(name: str, dtypes: Sequence[DType], operations: int | None = None) -> CostFunction:
-    """Returns a primitive's cost on a Vulkan device; ``operations`` per element where they are not the op's own."""
-    return primitive_cost(name, dtypes, overhead_ns=VULKAN_LAUNCH_NS, operations=operations)
+def primitive_cost_vulkan(name: str, dtypes: Sequence[DType], work: float = 1) -> CostFunction:
+    """Returns a primitive's cost on a Vulkan device, for a kernel of ``work`` times the op's own operations."""
+    return primitive_cost(name, dtypes, overhead_ns=VULKAN_LAUNCH_NS, work=work)

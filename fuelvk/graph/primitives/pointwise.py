@@ -5,7 +5,7 @@ from __future__ import annotations
 from fuelvk.base.dtypes import FLOATS, INTEGERS, DType
 from fuelvk.graph import rules
 from fuelvk.graph.ir import Builder, Value
-from fuelvk.graph.samples import binary_errors, binary_samples, unary_errors, unary_samples
+from fuelvk.graph.samples import binary_errors, binary_samples, function_samples, unary_errors, unary_samples
 from fuelvk.graph.types import Arg, Backward, Family, Params, PrimitiveEntry, PrimitiveId, Values
 
 NUMBERS = (*FLOATS, *INTEGERS)
@@ -141,7 +141,7 @@ def _one(
         dtype_rule=rules.uniform(name, ("x",), allowed),
         dtypes=rules.rows(allowed, 1),
         backward=backward,
-        sample_inputs=unary_samples(domain=domain),
+        sample_inputs=unary_samples() if domain is None else function_samples(domain=domain),
         error_inputs=unary_errors(name),
         doc=doc,
     )
@@ -164,7 +164,7 @@ OPS = (
         "rsqrt",
         _rsqrt,
         FLOATS,
-        "1/sqrt(x), rounded once in 16-bit types; of a zero the infinity of its sign, below it NaN.",
+        "1/sqrt(x); of a zero the infinity of its sign, below it NaN.",
         (0.0, 100.0),
     ),
     _one("recip", _recip, FLOATS, "1/x, correctly rounded.", (-100.0, 100.0)),

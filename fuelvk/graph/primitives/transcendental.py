@@ -189,6 +189,9 @@ OPS = (
     _entry("exp", _exp, "e^x; exp(-inf) is 0.", (-105.0, 89.0)),
     _entry("exp2", _exp2, "2^x; exp2(-inf) is 0.", (-151.0, 129.0)),
     _entry("expm1", _expm1, "e^x - 1, accurate near 0.", (-20.0, 89.0)),
+    _entry(
+        "gelu", _gelu, "x/2 * (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); gelu(-inf) is -0.", (-10.0, 10.0)
+    ),
     _entry("gelu_erf", _gelu_erf, "x * (1 + erf(x/sqrt(2)))/2; gelu(-inf) is -0.", (-14.0, 14.0)),
     _entry("log", _log, "Natural logarithm; -inf at both zeros, NaN below.", (0.2, 8.0), 10.0),
     _entry("log1p", _log1p, "log(1 + x), accurate near 0; -inf at -1, NaN below.", (-0.95, 8.0), 10.0),

@@ -217,14 +217,14 @@ def shader_row(
     shapes: Sequence[tuple[str, int, int]] | None = (),
     words: Words = _no_words,
     table: Callable[[], bytes] | None = None,
-    operations: int | None = None,
+    work: float = 1,
     op_id: OpId | None = None,
 ) -> Registration:
     """Returns the Vulkan row of a pointwise op for one dtype.
 
     ``stem`` holds the entries ``<op>_flat`` and ``<op>_strided``; ``shapes`` are those it comes in beside "small", None
     where it has no axis of that name. ``words`` gives the parameters as the shader's last push constants, ``table`` the
-    contents of a last buffer, ``operations`` the work of an element where it is not that of the op.
+    contents of a last buffer, ``work`` how many times the op's own operations it takes.
     """
     dtypes = (dtype,) * inputs + (result or dtype,)
     axes = {} if shapes is None else {"shape": "small"}
@@ -240,7 +240,7 @@ def shader_row(
         dtypes,
         _twice(kernel) if doubled else kernel,
         shaders=(small,),
-        cost=primitive_cost_vulkan(op, dtypes, operations),
+        cost=primitive_cost_vulkan(op, dtypes, work),
         precision=precision,
         wrapper=wrapper,
         caps=KernelCaps(strided_input=True),

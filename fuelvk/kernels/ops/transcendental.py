@@ -1,6 +1,7 @@
-"""Kernels of the elementary functions: correctly rounded, cheap and strict, the driver's own.
+"""Kernels of the elementary functions, at three levels: the driver's own, cheap and strict, correctly rounded.
 
-Rows are tried in order, so the fastest comes first; a strict request passes over all but the canonical one.
+Implementations are tried in the order of their rows, so the fastest comes first: a tolerance takes the first whose
+claim it admits, a strict request passes over all but the canonical one.
 """
 
 from __future__ import annotations
@@ -8,23 +9,57 @@ from __future__ import annotations
 from cpu_reference._sources import strict_table
 from fuelvk.base.dtypes import FLOATS, DType
 from fuelvk.kernels.claims import STRICT_CORRECTLY_ROUNDED, STRICT_ONE_ULP
-from fuelvk.kernels.ops._pointwise import WIDE, cpu_rows, shader_row
-from fuelvk.kernels.types import PrecisionGuarantee, Registration
+from fuelvk.kernels.driver_claims import CHEAP_ONE_ULP, driver_claim
+from fuelvk.kernels.ops._pointwise import WIDE, cpu_rows, pointwise, shader_row
+from fuelvk.kernels.types import Registration
 
 _STEMS = {
-    "functions_exp": ("exp2", "expm1", "sigmoid", "silu", "softplus"),
+    "functions_exp": ("exp", "exp2", "expm1", "sigmoid", "silu", "softplus"),
     "functions_log": ("log", "log2", "log1p"),
     "functions_turn": ("sin", "cos"),
+    "functions_bell": ("tanh", "erf", "gelu", "gelu_erf"),
+    "functions_root": ("rsqrt", "recip"),
 }
+_FUNCTIONS = tuple(op for ops in _STEMS.values() for op in ops)
+# The strict reciprocal is correctly rounded in every type, and itself the cheap one; so is the square root.
+_ROUNDED_EVERYWHERE = ("recip",)
+_CHEAP = tuple(op for op in _FUNCTIONS if op not in _ROUNDED_EVERYWHERE)
+
+# Operations of an element: a driver's function, the cheap one, as multiples of the op's own.
+_DRIVER, _CHEAPER = 0.2, 0.5
 
 
-def _claim(op: str, dtype: DType) -> PrecisionGuarantee:
-    return STRICT_CORRECTLY_ROUNDED if dtype is DType.F32 else STRICT_ONE_ULP
+def _driver(op: str, dtype: DType) -> Registration:
+    return shader_row(
+        op,
+        dtype,
+        1,
+        "pointwise/functions_driver",
+        precision=driver_claim(op, dtype),
+        wrapper=__file__,
+        shapes=WIDE,
+        work=_DRIVER,
+    )
 
 
-def _rows(stem: str, op: str, dtype: DType) -> tuple[Registration, ...]:
-    claim = _claim(op, dtype)
-    canonical = shader_row(
+def _cheap(op: str) -> Registration:
+    return shader_row(
+        op,
+        DType.F32,
+        1,
+        "pointwise/functions_cheap",
+        precision=CHEAP_ONE_ULP,
+        wrapper=__file__,
+        shapes=WIDE,
+        table=strict_table,
+        work=_CHEAPER,
+    )
+
+
+def _canonical(stem: str, op: str, dtype: DType) -> tuple[Registration, ...]:
+    one_ulp = dtype is DType.F64 and op not in _ROUNDED_EVERYWHERE
+    claim = STRICT_ONE_ULP if one_ulp else STRICT_CORRECTLY_ROUNDED
+    row = shader_row(
         op,
         dtype,
         1,
@@ -34,9 +69,30 @@ def _rows(stem: str, op: str, dtype: DType) -> tuple[Registration, ...]:
         shapes=WIDE,
         table=strict_table,
     )
-    return (canonical, *cpu_rows(op, dtype, 1, precision=claim, wrapper=__file__))
+    return (row, *cpu_rows(op, dtype, 1, precision=claim, wrapper=__file__))
 
 
-IMPLS = tuple(
-    row for stem, ops in _STEMS.items() for op in ops for dtype in FLOATS for row in _rows(stem, op, dtype)
+IMPLS = (
+    *(_driver(op, dtype) for op in (*_FUNCTIONS, "sqrt") for dtype in (DType.F32, DType.F16)),
+    *(_cheap(op) for op in _CHEAP),
+    *(
+        row
+        for stem, ops in _STEMS.items()
+        for op in ops
+        for dtype in FLOATS
+        for row in _canonical(stem, op, dtype)
+    ),
+    *(
+        row
+        for dtype in FLOATS
+        for row in pointwise(
+            "sqrt",
+            dtype,
+            1,
+            "pointwise/unary",
+            precision=STRICT_CORRECTLY_ROUNDED,
+            wrapper=__file__,
+            shapes=True,
+        )
+    ),
 )
