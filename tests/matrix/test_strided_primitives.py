@@ -38,9 +38,8 @@ def entry_named(name: str) -> OpEntry:
 
 def impl_of(name: str, dtypes: tuple[DType, ...]) -> BackendImpl:
     op = entry_named(name)
-    found = default_kernel_registry().lookup_by_dtypes(op.id, "vulkan", dtypes)
-    assert found is not None
-    return found
+    rows = default_kernel_registry().impls_for(op.id)
+    return next(i for b, i in rows if b == "vulkan" and i.dtypes == dtypes and i.precision.canonical)
 
 
 def agree(

@@ -294,7 +294,8 @@ def pointwise(
 ) -> tuple[Registration, ...]:
     """Returns the table rows of a pointwise op for one dtype: ``shader_row`` and ``cpu_rows``.
 
-    ``shapes`` says whether the stem comes in workgroups that move pairs too; ``op_id`` is the op where it is not the primitive ``op``.
+    ``shapes`` says whether the stem comes in workgroups that move pairs too; ``op_id`` is the op where it is not the
+    primitive ``op``.
     """
     row = shader_row(
         op,
@@ -308,5 +309,7 @@ def pointwise(
         words=words,
         op_id=op_id,
     )
-    rest = cpu_rows(op, dtype, inputs, precision=precision, wrapper=wrapper, result=result, numbers=numbers, op_id=op_id)
+    rest = cpu_rows(
+        op, dtype, inputs, precision=precision, wrapper=wrapper, result=result, numbers=numbers, op_id=op_id
+    )
     return (row, *rest)
