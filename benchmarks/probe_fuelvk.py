@@ -162,6 +162,26 @@ def bandwidth(device: Any) -> None:
     emit(down_gbs=timing.gbs(4 * timing.BIG, median(left._value.node.data.on(device).numpy, 5)))
 
 
+def reductions(device: Any) -> None:
+    """Each against a device copy of the same size in the same run: bytes read and written a second."""
+    import fuelvk as fv
+
+    x = timing.square()
+    given = _resident(x, device)
+    copied = 2 * x.nbytes / median(_waited(fv.ops.copy, device, given), 9)
+
+    def share(function: Callable[..., Any], read: int = x.nbytes) -> float:
+        return read / median(_waited(function, device, given), 9) / copied
+
+    emit(sum_rows_share=share(lambda t: fv.ops.sum(t, axes=(1,))))
+    emit(sum_columns_share=share(lambda t: fv.ops.sum(t, axes=(0,))))
+    emit(sum_all_share=share(fv.ops.sum))
+    emit(
+        argmax_ms=median(_waited(lambda t: fv.ops.argmax(t, axis=1), device, given), 5) * 1e3,
+        cumsum_ms=median(_waited(lambda t: fv.ops.cumsum(t, axis=1), device, given), 5) * 1e3,
+    )
+
+
 def product(device: Any) -> None:
     import fuelvk as fv
 
@@ -217,6 +237,10 @@ _GROUPS: tuple[tuple[tuple[str, ...], Callable[[Any], None]], ...] = (
     (("rt_us", "rt_up_us"), round_trip),
     (("replay1000_python_us", "replay1000_ms", "record_us", "bind_us"), replay),
     (("add16m_gbs", "copy_gbs", "up_gbs", "down_gbs"), bandwidth),
+    (
+        ("sum_rows_share", "sum_columns_share", "sum_all_share", "argmax_ms", "cumsum_ms"),
+        reductions,
+    ),
     (("mm1024_gflops", "mm_maxrel"), product),
     (("softmax_ms", "rms_norm_ms", "layer_norm_ms"), row_ops),
     (("attention_ms",), attention),

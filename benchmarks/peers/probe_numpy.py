@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from timing import BIG, big, emit, gbs, gflops, matrices, median, product_quality, small, wants
+from timing import BIG, big, emit, gbs, gflops, matrices, median, product_quality, small, square, wants
 
 emit(version=np.__version__, device="cpu")
 if wants("rt_us", "rt_up_us"):
@@ -16,6 +16,12 @@ if wants("add16m_gbs", "up_gbs", "down_gbs"):
     emit(add16m_gbs=gbs(12 * BIG, median(lambda: np.add(x, y, out=z), 9)))
     copy = gbs(4 * BIG, median(lambda: np.copyto(z, x), 5))
     emit(up_gbs=copy, down_gbs=copy)
+if wants("argmax_ms", "cumsum_ms"):
+    t = square()
+    emit(
+        argmax_ms=median(lambda: t.argmax(axis=1), 5) * 1e3,
+        cumsum_ms=median(lambda: t.cumsum(axis=1), 5) * 1e3,
+    )
 if wants("mm1024_gflops"):
     p, q = matrices()
     emit(mm1024_gflops=gflops(median(lambda: p @ q, 9)), **product_quality([p @ q for _ in range(3)], p, q))

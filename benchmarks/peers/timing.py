@@ -8,6 +8,7 @@ keeps those it reached. The figures:
     rt_up_us         the same from NumPy to NumPy: both inputs uploaded each time
     add16m_gbs       a 16Mi-element F32 add, resident, waited for (12 bytes an element)
     up_gbs, down_gbs 64 MiB from NumPy to the device and back
+    argmax_ms, cumsum_ms    along the rows of 4096 x 4096 F32, resident, waited for
     mm1024_gflops    a 1024^3 F32 product, resident, waited for (2 n^3 operations)
     mm_maxrel        its largest difference from float64 over the largest value
     mm_bits          whether three runs gave the same bits
@@ -30,6 +31,7 @@ Array = Any  # np.ndarray; the peers' environments carry other NumPy versions
 
 SMALL, BIG, SIDE = 1024, 1 << 24, 1024
 ROWS, COLUMNS = 4096, 1024
+SQUARE = 4096
 HEADS, LENGTH, HEAD_SIZE = 8, 512, 64
 
 QUICK = "--quick" in sys.argv
@@ -70,6 +72,10 @@ def big() -> tuple[Array, Array]:
 
 def matrices() -> tuple[Array, Array]:
     return normal(9, SIDE, SIDE), normal(19, SIDE, SIDE)
+
+
+def square() -> Array:
+    return normal(21, SQUARE, SQUARE)
 
 
 def rows() -> Array:
