@@ -38,8 +38,10 @@ BLOCK = 16384
 _ROWS = struct.Struct("<4I3iI8s")
 _COLUMNS = struct.Struct("<4I2i2I3i4x8s")
 _PAIRED, _FROM_WIDE, _TO_WIDE, _GROUPED = 1, 2, 4, 8
-# Below this many pairs of columns the partials of a column are shared out among invocations.
-_COLUMNS_ALONE = 16384
+# Below this many rows a column is one invocation's, since most of its partials are empty.
+_COLUMNS_ALONE = 64
+# Pairs of columns an invocation of wide workgroups takes.
+_SPAN = {4: 4, 2: 4, 8: 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +155,13 @@ class _Call:
             even = not any(v % 2 for v in (x0, walk.outer_stride, walk.step))
             flags |= _PAIRED * (even and walk.inner_stride == 1 and walk.inner % 2 == 0)
             units = walk.outer * -(-walk.inner // 2)
-            alone = units >= _COLUMNS_ALONE or walk.n < 64
+            alone = walk.n < _COLUMNS_ALONE
             flags |= _GROUPED * (not alone)
             lanes = units * blocks * (1 if alone else 8)
             small, wide = shaders.columns if last else shaders.first_columns
             shader = wide_or_small(small, wide, context.caps, lanes)
-            across = shader.workgroup(context.caps)[0] // (1 if alone else 8)
+            span = _SPAN[self.dtype.size] if shader is wide else 1
+            across = shader.workgroup(context.caps)[0] // (1 if alone else 8) * span
             groups = context.fold(-(-units // across) * blocks)
             words = _COLUMNS.pack(
                 units,
