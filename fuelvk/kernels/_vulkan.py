@@ -27,7 +27,7 @@ from fuelvk.shaderbuild import load_manifest
 from fuelvk.vulkan.features import CAPABILITY_FEATURES
 
 if TYPE_CHECKING:
-    from fuelvk.shaderbuild import Variant
+    from fuelvk.shaderbuild import Manifest, Variant
     from fuelvk.vulkan import Buffer, Capabilities, Device, Pipeline, Recorder
 
 
@@ -37,16 +37,19 @@ CONTIGUOUS = KernelCaps()
 class ShaderRef:
     """An entry point with some axes fixed (dtype, op); the free ones (mode, width, ...) are chosen per device."""
 
-    def __init__(self, stem: str, entry: str, fixed: Mapping[str, str | int]) -> None:
+    def __init__(
+        self, stem: str, entry: str, fixed: Mapping[str, str | int], manifest: Manifest | None = None
+    ) -> None:
         self.stem = stem
         self.entry = entry
         self.fixed = dict(fixed)
-        self.variants: tuple[Variant, ...] = tuple(load_manifest().variants(stem, **self.fixed))
+        manifest = manifest if manifest is not None else load_manifest()
+        self.variants: tuple[Variant, ...] = tuple(manifest.variants(stem, **self.fixed))
         if not self.variants or any(entry not in v.entries for v in self.variants):
             raise RegistryError(
                 f"no shader variant {stem}:{entry}",
                 asked=self.fixed,
-                seen=sorted({e for v in load_manifest().variants(stem) for e in v.entries})
+                seen=sorted({e for v in manifest.variants(stem) for e in v.entries})
                 or "no variant of that stem",
                 hint="run python build_shaders.py",
             )

@@ -18,7 +18,7 @@ from fuelvk.base import env
 from fuelvk.base.dtypes import DType
 from fuelvk.base.errors import DriverNotFoundError, UnknownNameError, closest
 from fuelvk.evidence import Place
-from fuelvk.kernels.types import BackendId, BackendImpl
+from fuelvk.kernels.types import BackendId, BackendImpl, FusedKernelRegistry
 from fuelvk.optimizer.lower import Target
 from fuelvk.optimizer.trust import evidence_for
 from fuelvk.registry import default_kernel_registry
@@ -77,8 +77,11 @@ class Device(abc.ABC):
         return Place("cpu", "CPU reference", f"{platform.machine()} {sys.platform}")
 
     @abc.abstractmethod
-    def target(self, only: BackendId | None = None) -> Target:
-        """Returns what plans for this device are routed over; ``only`` leaves one backend."""
+    def target(self, only: BackendId | None = None, kernels: FusedKernelRegistry | None = None) -> Target:
+        """Returns what plans for this device are routed over.
+
+        ``only`` leaves one backend, ``kernels`` stand in for fuelvk's.
+        """
 
     @abc.abstractmethod
     def upload(self, array: Array) -> Storage:
@@ -99,10 +102,9 @@ class CpuDevice(Device):
     def __init__(self) -> None:
         super().__init__("cpu", BackendId.CPU, "CPU reference", CpuCapabilities())
 
-    def target(self, only: BackendId | None = None) -> Target:
-        return Target(
-            default_kernel_registry(), ("cpu",), {"cpu": self.capabilities}, evidence=evidence_for(self.place)
-        )
+    def target(self, only: BackendId | None = None, kernels: FusedKernelRegistry | None = None) -> Target:
+        chosen = kernels if kernels is not None else default_kernel_registry()
+        return Target(chosen, ("cpu",), {"cpu": self.capabilities}, evidence=evidence_for(self.place))
 
     def upload(self, array: Array) -> Storage:
         dtype = DType.of(array)
@@ -149,7 +151,7 @@ class VulkanDevice(Device):
         build = info.driver_info or f"{info.driver_version >> 22}.{info.driver_version >> 12 & 0x3FF}"
         return Place("vulkan", info.name, f"{info.driver_name} {build}")
 
-    def target(self, only: BackendId | None = None) -> Target:
+    def target(self, only: BackendId | None = None, kernels: FusedKernelRegistry | None = None) -> Target:
         order = (
             ("vulkan",)
             if only is BackendId.VULKAN
@@ -158,7 +160,7 @@ class VulkanDevice(Device):
             else ("vulkan", "cpu")
         )
         return Target(
-            default_kernel_registry(),
+            kernels if kernels is not None else default_kernel_registry(),
             order,
             {"vulkan": self.capabilities, "cpu": CpuCapabilities()},
             evidence=evidence_for(self.place),

@@ -13,7 +13,7 @@ from fuelvk.base.errors import UnknownNameError, closest
 from fuelvk.graph import ir
 from fuelvk.graph.registry import find_op, op_names
 from fuelvk.graph.types import FusedOpId, OpEntry, Params, PrimitiveId, ValueCheck
-from fuelvk.kernels.types import BackendId
+from fuelvk.kernels.types import BackendId, FusedKernelRegistry
 from fuelvk.optimizer import tolerance as tolerances
 from fuelvk.optimizer.lower import lower
 from fuelvk.optimizer.tolerance import Tolerance
@@ -30,18 +30,20 @@ _programs: dict[Any, _Prepared] = {}
 
 
 def call(
-    op: str | FusedOpId | PrimitiveId,
+    op: str | FusedOpId | PrimitiveId | OpEntry,
     *inputs: Any,
     backend: str | BackendId | None = None,
     device: str | Device | None = None,
     tolerance: Tolerance | None = None,
+    kernels: FusedKernelRegistry | None = None,
     **params: Any,
 ) -> Any:
     """Runs one op and returns its result as a NumPy array that owns its memory (a tuple for several outputs).
 
     ``inputs`` are anything NumPy or DLPack turns into a supported dtype, in the op's order, None for an optional one
     left out; they are never written to. ``backend`` ("vulkan" or "cpu") admits that backend's kernels only;
-    ``device`` is a device or its name. Raises UnknownNameError, ShapeError, DTypeError, ParameterError before
+    ``device`` is a device or its name. ``kernels`` is a registry of one's own to choose among, ``op`` may then be the
+    entry of an op of one's own. Raises UnknownNameError, ShapeError, DTypeError, ParameterError before
     anything runs (and IndexOutOfRangeError for an index among them), UnsupportedError when no implementation takes
     the call.
     """
@@ -58,6 +60,7 @@ def call(
             backend,
             device,
             effective,
+            kernels,
             os.environ.get("FUELVK_DEVICE"),
             os.environ.get("FUELVK_TRUST"),
             os.getpid(),
@@ -66,7 +69,7 @@ def call(
     except TypeError:
         key, found = None, None
     if found is None or not found[0].device.usable:
-        found, arrays = _prepare(op, arrays, backend, device, effective, params, key)
+        found, arrays = _prepare(op, arrays, backend, device, effective, kernels, params, key)
     runner, used, value_check, checked = found
     if value_check is not None:
         value_check(arrays, checked)
@@ -85,6 +88,7 @@ def _prepare(
     backend: Any,
     device: Any,
     tolerance: Tolerance,
+    kernels: FusedKernelRegistry | None,
     params: dict[str, Any],
     key: Any,
 ) -> tuple[_Prepared, list[Any]]:
@@ -100,7 +104,7 @@ def _prepare(
     values = tuple(None if x is None else ir.leaf(None, x.shape, DType.of(x)) for x in bound)
     outputs = ir.apply(entry, values, converted)
     leaves = [v for v in values if v is not None]
-    plan = lower(outputs, leaves, target_device.target(chosen_backend), tolerance, fusing=False)
+    plan = lower(outputs, leaves, target_device.target(chosen_backend, kernels), tolerance, fusing=False)
     used = tuple(i for i, x in enumerate(bound) if x is not None)
     found = (program(plan, target_device), used, entry.value_check, converted)
     named_inputs = any(a.name in params for a in entry.args)
@@ -111,8 +115,12 @@ def _prepare(
     return found, list(bound)
 
 
-def entry_named(op: str | FusedOpId | PrimitiveId) -> OpEntry:
-    """Returns the op an id or a name (any case) stands for; raises UnknownNameError with the closest names."""
+def entry_named(op: str | FusedOpId | PrimitiveId | OpEntry) -> OpEntry:
+    """Returns the op an id or a name (any case) stands for, an entry itself; raises UnknownNameError with the closest
+    names.
+    """
+    if isinstance(op, OpEntry):
+        return op
     if not isinstance(op, str | FusedOpId | PrimitiveId):
         raise UnknownNameError(
             "an op is named by a string or an id", asked=repr(op), hint="fuelvk ops lists them"

@@ -162,6 +162,14 @@ class Run:
         self._keep(waiting, done, finished=not self.left)
         return self.outcomes
 
+    def one(self, row: Row) -> list[Outcome]:
+        """Tries the claims of one implementation; keeps nothing."""
+        op, backend, impl = row
+        subject = Subject(
+            self.suite, op, backend, impl, self.device, find_device("cpu"), flushes_subnormals(self.device)
+        )
+        return self._verified(subject, Shared(), calls(self.suite, op, impl.dtypes, self.level), [])
+
     def _verified(
         self, subject: Subject, shared: Shared, tried: Sequence[Sample], questions: list[Question]
     ) -> list[Outcome]:
