@@ -71,7 +71,10 @@ FIGURES: tuple[Figure, ...] = (
     Figure("softmax_ms", "ms", "softmax 4096x1024", bar=Bar(times_best_peer=0.2)),
     Figure("rms_norm_ms", "ms", "rms_norm 4096x1024"),
     Figure("layer_norm_ms", "ms", "layer_norm 4096x1024"),
-    Figure("attention_ms", "ms", "attention 8x512x64 causal"),
+    Figure("attention_ms", "ms", "attention 8x512x64 causal", bar=Bar(times_best_peer=0.1)),
+    Figure("attention_back_times", "", "its gradients, in times of it", bar=Bar(3)),
+    Figure("decode_f32_copies", "", "decode, K and V over a copy", lower=False, bar=Bar(0.25)),
+    Figure("decode_f16_copies", "", "the same in F16", lower=False, bar=Bar(0.25)),
     Figure("embed_per_s", "1/s", "sentences, batches of 32", lower=False),
     Figure("embed_maxdiff", "", "difference from float64", bar=Bar(2e-6)),
 )

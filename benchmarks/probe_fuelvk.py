@@ -214,7 +214,35 @@ def attention(device: Any) -> None:
     def causal(q: Any, k: Any, v: Any) -> Any:
         return fv.ops.flash_attn(q, k, v, scale=timing.HEAD_SIZE**-0.5, causal=True)
 
-    emit(attention_ms=median(_waited(causal, device, q, k, v), 5) * 1e3)
+    forward = _waited(causal, device, q, k, v)
+    emit(attention_ms=median(forward, 5) * 1e3)
+    given = (q, k, v, _resident(timing.normal(26, *shape), device))
+    compiled = fv.compile(
+        lambda *x: fv.ops.flash_attn_backward(*x, scale=timing.HEAD_SIZE**-0.5, causal=True), device=device
+    )
+    emit(attention_back_times=_times(lambda: _wait(compiled(*given)[0]), forward))
+
+
+def _times(call: Callable[[], object], unit: Callable[[], object]) -> float:
+    """Returns a call's time in times of another's, taken in turns so that both meet the same load."""
+    return statistics.median([median(call, 3) / median(unit, 3) for _ in range(5)])
+
+
+def decode(device: Any) -> None:
+    """One query of 32 heads over 4,096 keys of 8 kv heads of 128: bytes of K and V a second, over a copy's read plus
+    written.
+    """
+    import fuelvk as fv
+
+    copy = _waited(fv.ops.copy, device, _resident(timing.big()[0], device))
+    for name, dtype in (("f32", np.float32), ("f16", np.float16)):
+        q = _resident(timing.normal(30, 1, 32, 1, 128).astype(dtype), device)
+        k, v = (_resident(timing.normal(seed, 1, 8, 4096, 128).astype(dtype), device) for seed in (31, 32))
+        call = _waited(
+            lambda q, k, v: fv.ops.flash_attn(q, k, v, scale=128**-0.5, causal=True), device, q, k, v
+        )
+        nbytes = 2 * 8 * 4096 * 128 * np.dtype(dtype).itemsize
+        emit(**{f"decode_{name}_copies": nbytes / (8 * timing.BIG) * _times(copy, call)})
 
 
 def embed(device: Any) -> None:
@@ -243,7 +271,8 @@ _GROUPS: tuple[tuple[tuple[str, ...], Callable[[Any], None]], ...] = (
     ),
     (("mm1024_gflops", "mm_maxrel"), product),
     (("softmax_ms", "rms_norm_ms", "layer_norm_ms"), row_ops),
-    (("attention_ms",), attention),
+    (("attention_ms", "attention_back_times"), attention),
+    (("decode_f32_copies", "decode_f16_copies"), decode),
     (("embed_per_s", "embed_maxdiff"), embed),
 )
 

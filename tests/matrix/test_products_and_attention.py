@@ -103,6 +103,8 @@ CALLS: tuple[tuple[tuple[int, int, int, int, int, int], dict[str, Any]], ...] = 
     ((2, 3, 3, 33, 77, 34), {"window_left": 9, "window_right": 30}),
     ((1, 1, 1, 9, 70, 256), {"causal": True, "causal_offset": 20}),
     ((1, 3, 1, 10, 70, 7), {"causal": True}),
+    ((2, 8, 2, 1, 2300, 64), {"causal": True}),
+    ((1, 8, 8, 40, 1100, 32), {"causal": True}),
 )
 DEFAULTS = dict.fromkeys(("causal_offset", "window_left", "window_right", "softcap", "k_len")) | {
     "causal": False

@@ -12,6 +12,7 @@ from fuelvk.graph import ir
 from fuelvk.graph.autograd import gradients
 from fuelvk.graph.fuse import fuse
 from fuelvk.graph.registry import builder
+from fuelvk.kernels.ops import flash_attn_backward as kernels
 from fuelvk.runtime.devices import Device
 from fuelvk.verify.compare import same_bits
 
@@ -102,3 +103,24 @@ def test_gradients_through_a_plan(gpu: Device, cpu: Device) -> None:
         found[device] = [x.numpy() for x in fv.compile(fv.grad(loss, argnums=(0, 1, 2)))(*given)]
     for a, b in zip(found[gpu], found[cpu], strict=True):
         assert (difference := same_bits(a, b)) is None, difference
+
+
+@pytest.mark.device
+@pytest.mark.parametrize(("limit", "d"), [(1, 18), (1, 9), (200_000, 20)])
+def test_chunks_do_not_show(
+    limit: int, d: int, gpu: Device, cpu: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Query rows block by block, or kv heads one after the other: the bytes of the C kernel."""
+    for name in ("_CHUNK_CPU", "_CHUNK_GPU"):
+        monkeypatch.setattr(kernels, name, limit)
+    rng = np.random.default_rng(9)
+    q, dy = (rng.standard_normal((2, 4, 150, d), dtype=np.float32) for _ in range(2))
+    k, v = (rng.standard_normal((2, 2, 131, d), dtype=np.float32) for _ in range(2))
+    lens = np.array([131, 77], np.uint32)
+    for params in ({"causal": True}, {"window_left": 30, "softcap": 2.0}):
+        found = [
+            fv.call("flash_attn_backward", q, k, v, dy, None, lens, scale=0.3, device=x, **params)
+            for x in (gpu, cpu)
+        ]
+        for a, b in zip(*found, strict=True):
+            assert (difference := same_bits(a, b)) is None, difference

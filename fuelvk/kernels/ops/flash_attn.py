@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from fuelvk.vulkan import Buffer, Capabilities
 
 _KEYS, _PIECE = 64, 1024
-_TILE = 8  # query rows of a subgroup
+_TILES = (1, 4, 8)  # query rows of a subgroup
+_SUBGROUPS = struct.Struct("<2I3i")
+# Below so many tiles the pieces of the keys are worked on side by side.
+_FEW_CPU, _FEW_GPU = 16, 1024
 # Workers of a CPU device share its cores and keep their part of the work buffer in cache; a GPU wants many.
 _WORKERS_CPU, _WORKERS_GPU = 32, 2048
 
@@ -141,21 +144,32 @@ def _by_subgroups(
     layouts: Sequence[Layout | None],
     dtype: DType,
 ) -> None:
-    tile = _TILE if p.group * p.Sq > 1 else 1
-    count = p.B * p.Hkv * -(-p.group * p.Sq // tile)
-    workers = min(count, _WORKERS_CPU if context.caps.device_type == "cpu" else _WORKERS_GPU)
+    per_kv_head = p.group * p.Sq
+    tile = next((n for n in _TILES if n >= per_kv_head), _TILES[-1])
+    count = p.B * p.Hkv * -(-per_kv_head // tile)
+    few, workers = (_FEW_CPU, _WORKERS_CPU) if context.caps.device_type == "cpu" else (_FEW_GPU, _WORKERS_GPU)
+    pieces = -(-p.Sk // _PIECE)
+    splits = pieces if pieces > 1 and count < few else 0
+    workers = min(count * max(splits, 1), workers)
     span = 2 * context.caps.subgroup_width
-    outputs = -(-p.D // span) * tile * span
+    passes = -(-p.D // span)
+    outputs = passes * tile * span
     stride = _KEYS * tile + 3 * tile * span + outputs * (2 if p.Sk > _PIECE else 1)
+    parts = workers * stride
+    total = parts + count * splits * tile * (passes + 1) * span
     q, k, v, slopes, lens = inputs
     error, word = (
         context.error_slot if lens is not None else (y, 0)
     )  # without lengths there is nothing to report
     call = context.constant(_call_words(p, layouts, dtype, word, count))
-    work = context.scratch(workers * stride * dtype.accumulator.size)
+    work = context.scratch(total * dtype.accumulator.size)
     buffers = (q, k, v, slopes or call, lens or call, call, work, error, y)
-    params = struct.pack("<2I", workers, stride)
+    params = _SUBGROUPS.pack(workers, stride, splits, parts, tile)
     context.dispatch(shader, (workers, 1, 1), buffers, 0b111000000, params, entry=f"attend{tile}")
+    if splits:
+        groups = min(count * tile, _WORKERS_GPU)
+        params = _SUBGROUPS.pack(groups, stride, splits, parts, tile)
+        context.dispatch(shader, (groups, 1, 1), buffers, 0b111000000, params, entry="combine")
 
 
 def _rows(dtype: DType) -> tuple[Registration, ...]:

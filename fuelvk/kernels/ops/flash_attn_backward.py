@@ -32,12 +32,13 @@ if TYPE_CHECKING:
 
 _CHUNK = struct.Struct("<I6i")
 _KEYS = _BLOCK_ROWS = 64
+_PAD = 16  # rows of a power of two apart would share few sets of a cache
 _WANTS = (1, 2, 4)
 _FIRST, _LAST = 8, 16
 _INDEX_LIMIT = 1 << 30  # totals of dk and dv lie in one buffer of 2^31 elements
 # What the probabilities of one chunk may take, where 64 query rows of one head do not take more. A CPU device keeps a
 # small chunk in its caches; a GPU wants work for all of its units.
-_CHUNK_CPU, _CHUNK_GPU = 16 << 20, 256 << 20
+_CHUNK_CPU, _CHUNK_GPU = 1 << 20, 256 << 20
 # Groups of the kernels for subgroups: those of a CPU device share its cores, a GPU wants many.
 _WORKERS_CPU, _WORKERS_GPU = 32, 2048
 
@@ -155,7 +156,7 @@ def _vulkan(op: _Gradients, dtype: DType, choices: tuple[_Shaders, ...]) -> Call
         q, k, v, dy, slopes, lens = inputs
         like_q, like_k = (Layout.of((p.B, h, s, p.D)) for h, s in ((p.Hq, p.Sq), (p.Hkv, p.Sk)))
         size = dtype.accumulator.size
-        width = -(-p.Sk // _KEYS) * _KEYS
+        width = -(-p.Sk // _KEYS) * _KEYS + _PAD
         parts = 3 if p.softcap else 2
         chunks = tuple(_chunks(p, width * parts * size, _chunk_bytes(context.caps)))
         largest = max(chunk.pairs * chunk.blocks for chunk in chunks)
