@@ -10,13 +10,16 @@ Medians = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar for fuelvk's figure: a number, or a multiple of the best peer's figure of the same run."""
+    """A bar for fuelvk's figure: a number, or a multiple of the best peer's or of its own copy's figure of the run."""
 
     limit: float | None = None
     times_best_peer: float | None = None
+    times_copy: float | None = None
 
-    def value(self, peers: Medians, *, lower: bool) -> float | None:
-        """Returns the bar as a number; None when it needs a peer and none has this figure."""
+    def value(self, peers: Medians, *, lower: bool, copy: float | None = None) -> float | None:
+        """Returns the bar as a number; None when it needs a peer or the copy and none has this figure."""
+        if self.times_copy is not None:
+            return None if copy is None else self.times_copy * copy
         if self.times_best_peer is None:
             return self.limit
         if not peers:
@@ -24,6 +27,8 @@ class Bar:
         return self.times_best_peer * (min if lower else max)(peers.values())
 
     def words(self) -> str:
+        if self.times_copy is not None:
+            return f"{self.times_copy:g} x copy"
         return f"{self.limit:g}" if self.times_best_peer is None else f"{self.times_best_peer:g} x best"
 
 
@@ -59,6 +64,23 @@ FIGURES: tuple[Figure, ...] = (
     ),
     Figure("add16m_gbs", "GB/s", "add of 16M", lower=False, bar=Bar(times_best_peer=2)),
     Figure("copy_gbs", "GB/s", "device copy of 64 MiB", lower=False),
+    Figure("mul16m_gbs", "GB/s", "mul of 16M", lower=False, bar=Bar(times_best_peer=2)),
+    Figure("relu16m_gbs", "GB/s", "relu of 16M", lower=False, bar=Bar(times_best_peer=2)),
+    *(
+        Figure(f"{name}_gbs", "GB/s", title, lower=False, bar=Bar(times_copy=0.6))
+        for name, title in (
+            ("transpose", "4096x4096: transposed copy"),
+            ("flip", "its last axis reversed"),
+            ("roll", "its last axis rolled by 5"),
+            ("concat", "halves joined on the last axis"),
+            ("pad", "a border of 1"),
+            ("rows", "rows in another order"),
+            ("cast_f16", "F32 to F16"),
+            ("cast_bf16", "F32 to BF16"),
+            ("cast_f32", "F16 to F32"),
+            ("cast_i32", "F32 to I32"),
+        )
+    ),
     Figure("up_gbs", "GB/s", "64 MiB to the device", lower=False),
     Figure("down_gbs", "GB/s", "64 MiB from the device", lower=False),
     Figure("sum_rows_share", "of copy", "sum of 4096 rows of 4096", lower=False, bar=Bar(0.5)),

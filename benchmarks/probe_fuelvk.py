@@ -150,14 +150,11 @@ def _command_recording(device: Any) -> None:
 
 
 def bandwidth(device: Any) -> None:
-    import fuelvk as fv
 
     x, y = timing.big()
     left, right = _resident(x, device), _resident(y, device)
     add = _waited(lambda a, b: a + b, device, left, right)
     emit(add16m_gbs=timing.gbs(12 * timing.BIG, median(add, 9)))
-    copy = _waited(fv.ops.copy, device, left)
-    emit(copy_gbs=timing.gbs(8 * timing.BIG, median(copy, 9)))
     emit(up_gbs=timing.gbs(4 * timing.BIG, median(lambda: _resident(x, device), 5)))
     emit(down_gbs=timing.gbs(4 * timing.BIG, median(left._value.node.data.on(device).numpy, 5)))
 
@@ -180,6 +177,42 @@ def reductions(device: Any) -> None:
         argmax_ms=median(_waited(lambda t: fv.ops.argmax(t, axis=1), device, given), 5) * 1e3,
         cumsum_ms=median(_waited(lambda t: fv.ops.cumsum(t, axis=1), device, given), 5) * 1e3,
     )
+
+
+MOVEMENT = (
+    "copy_gbs", "mul16m_gbs", "relu16m_gbs", "transpose_gbs", "flip_gbs", "roll_gbs", "concat_gbs", "pad_gbs",
+    "rows_gbs", "cast_f16_gbs", "cast_bf16_gbs", "cast_f32_gbs", "cast_i32_gbs",
+)  # fmt: skip
+
+
+def movement(device: Any) -> None:
+    """Bytes read plus bytes written a second, over 4096 x 4096 F32, beside a device copy of the same size."""
+    import fuelvk as fv
+
+    ops, side, nbytes = fv.ops, 4096, 8 * timing.BIG
+    array = timing.big()[0].reshape(side, side)
+    x, other = _resident(array, device), _resident(array + 1, device)
+    half = _resident(array[:, : side // 2].copy(), device)
+    short = _resident(array.astype(np.float16), device)
+    order = _resident(np.random.default_rng(3).permutation(side), device)
+    calls: dict[str, tuple[int, Callable[..., Any], tuple[Any, ...]]] = {
+        "copy": (nbytes, ops.copy, (x,)),
+        "mul16m": (12 * timing.BIG, lambda a, b: a * b, (x, other)),
+        "relu16m": (nbytes, ops.relu, (x,)),
+        "transpose": (nbytes, lambda a: ops.copy(a.T), (x,)),
+        "flip": (nbytes, lambda a: ops.flip(a, axes=1), (x,)),
+        "roll": (nbytes, lambda a: ops.roll(a, shifts=5, axes=1), (x,)),
+        "concat": (nbytes, lambda a, b: ops.concat(a, b, axis=1), (half, half)),
+        "pad": (nbytes, lambda a: ops.pad(a, pads=((1, 1), (1, 1))), (x,)),
+        "rows": (nbytes, lambda a, i: ops.index_select(a, i, axis=0), (x, order)),
+        "cast_f16": (6 * timing.BIG, lambda a: ops.cast(a, dtype="f16"), (x,)),
+        "cast_bf16": (6 * timing.BIG, lambda a: ops.cast(a, dtype="bf16"), (x,)),
+        "cast_f32": (6 * timing.BIG, lambda a: ops.cast(a, dtype="f32"), (short,)),
+        "cast_i32": (nbytes, lambda a: ops.cast(a, dtype="i32"), (x,)),
+    }
+    for name, (moved, function, inputs) in calls.items():
+        if wants(f"{name}_gbs"):
+            emit(**{f"{name}_gbs": timing.gbs(moved, median(_waited(function, device, *inputs), 7))})
 
 
 def product(device: Any) -> None:
@@ -264,7 +297,8 @@ def embed(device: Any) -> None:
 _GROUPS: tuple[tuple[tuple[str, ...], Callable[[Any], None]], ...] = (
     (("rt_us", "rt_up_us"), round_trip),
     (("replay1000_python_us", "replay1000_ms", "record_us", "bind_us"), replay),
-    (("add16m_gbs", "copy_gbs", "up_gbs", "down_gbs"), bandwidth),
+    (("add16m_gbs", "up_gbs", "down_gbs"), bandwidth),
+    (MOVEMENT, movement),
     (
         ("sum_rows_share", "sum_columns_share", "sum_all_share", "argmax_ms", "cumsum_ms"),
         reductions,

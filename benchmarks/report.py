@@ -11,6 +11,9 @@ from benchmarks.figures import FIGURES, Figure
 #: Subjects that bars are not taken from: fuelvk itself, and NumPy, which is no Vulkan library.
 _NOT_PEERS = ("fuelvk", "fuelvk-threads0", "numpy")
 
+#: The figure of a device copy, which movement is held against.
+COPY = "copy_gbs"
+
 Samples = Mapping[str, Mapping[str, Sequence[object]]]
 
 
@@ -52,7 +55,9 @@ def rows(samples: Samples, wanted: Sequence[str]) -> list[Row]:
             continue
         value = statistics.median(own) if own else None
         peers = {k: v for k, v in others.items() if k not in _NOT_PEERS}
-        bar = figure.bar.value(peers, lower=figure.lower) if figure.bar else None
+        copy = _numbers(samples.get(figure.subject, {}).get(COPY, ()))
+        least = statistics.median(copy) if copy else None
+        bar = figure.bar.value(peers, lower=figure.lower, copy=least) if figure.bar else None
         met = None if bar is None or value is None else (value <= bar if figure.lower else value >= bar)
         low, high = (min(own), max(own)) if own else (None, None)
         made.append(Row(figure, value, low, high, others, bar, met))
@@ -89,7 +94,7 @@ def show(made: Sequence[Row], subjects: Sequence[str]) -> None:
         spread = "" if row.low is None or row.low == row.high else f"{_short(row.low)}..{_short(row.high)}"
         ratio = row.ratio()
         bar = "" if row.figure.bar is None else row.figure.bar.words()
-        if bar and row.bar is not None and row.figure.bar is not None and row.figure.bar.times_best_peer:
+        if bar and row.bar is not None and row.figure.bar is not None and row.figure.bar.limit is None:
             bar += f" = {_short(row.bar)}"
         lines.append(
             (
