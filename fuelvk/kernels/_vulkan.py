@@ -161,11 +161,15 @@ class VulkanContext:
         params: bytes,
         *,
         entry: str | None = None,
+        also: Sequence[Buffer] = (),
         **free: str | int,
     ) -> None:
-        """Records one dispatch; ``writes`` is a bit mask over ``buffers`` of those written."""
+        """Records one dispatch; ``writes`` is a bit mask over ``buffers`` of those written.
+
+        ``also`` are buffers that the kernel reads through addresses in a parameter block.
+        """
         pipeline = pipeline_of(self.device, shader, entry or shader.entry, len(buffers), free)
-        self._launch.recorder.dispatch(pipeline, groups, buffers, writes, params, self.label)
+        self._launch.recorder.dispatch(pipeline, groups, buffers, writes, params, self.label, also)
 
     def scratch(self, nbytes: int) -> Buffer:
         """Returns memory that this kernel may use until it returns control to the plan; contents undefined."""

@@ -149,11 +149,13 @@ class Recorder:
         writes: int,
         params: bytes = b"",
         label: str = "",
+        also: Sequence[Buffer] = (),
     ) -> None:
         """Records one dispatch of ``groups`` workgroups.
 
         ``writes`` is a bit mask over ``buffers``; all of them may be read. ``params`` follows the buffers'
-        addresses (zeros in storage-buffer mode) in the push block. Raises ParameterError for a grid above the
+        addresses (zeros in storage-buffer mode) in the push block. ``also`` are buffers that are read through
+        addresses in memory: ordered and kept, but not bound. Raises ParameterError for a grid above the
         device's limits, a freed buffer or a push block that is too large.
         """
         x, y, z = groups
@@ -167,7 +169,7 @@ class Recorder:
         if self._count % COMMANDS_PER_BUFFER == 0:
             commands = self._cut()
         try:
-            if self._hazards.access(buffers, writes):
+            if self._hazards.access((*buffers, *also) if also else buffers, writes):
                 self._barrier(commands, self._between)
             if self._descriptors is None:
                 data = b"".join([buffer.word for buffer in buffers]) + params
@@ -184,6 +186,8 @@ class Recorder:
             raise ParameterError("too many push constants", asked=f"{size} bytes", allowed=self._push_limit)
         self._push(commands, pipeline.layout_handle, COMPUTE_STAGE, 0, size, data)
         self._buffers += buffers
+        if also:
+            self._buffers += also
         self._label = label
         if self._profiler is None:
             self._dispatch(commands, x, y, z)

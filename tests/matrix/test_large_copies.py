@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from fuelvk.base.dtypes import DType
+from fuelvk.base.shapes import Layout
+from fuelvk.kernels._vulkan import VulkanContext
 from fuelvk.runtime.devices import Device, VulkanDevice
-from tests.matrix.test_strided_primitives import agree
+from tests.matrix.test_strided_primitives import agree, impl_of
+from tests.support.launch import Recording
 
 Array = np.ndarray[Any, Any]
 pytestmark = pytest.mark.device
@@ -77,3 +80,40 @@ def test_rows_become_columns(dtype: DType, gpu: VulkanDevice, cpu: Device) -> No
     for off in (0, 1, 2):
         for x in turned(base, off):
             agree("copy", same, (x,), {}, gpu, cpu)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.key)
+def test_many_inputs_in_one_pass(dtype: DType, gpu: VulkanDevice, cpu: Device) -> None:
+    """Thirty inputs from odd offsets, short, long and empty, on the first, a middle and the last axis."""
+    base = base_of(dtype)
+    impl = impl_of("concat", (dtype, dtype))
+    for axis in (0, 1, 2):
+        inputs = []
+        for i in range(30):
+            shape = [3, 5, 7]
+            shape[axis] = (i * i) % 71
+            inputs.append(base[i : i + int(np.prod(shape))].reshape(shape))
+        agree("concat", (dtype, dtype), tuple(inputs), {"axis": axis}, gpu, cpu)
+        if impl.admits((), {}, gpu.capabilities) is None and gpu.vk.caps.addressing == "bda":
+            launch = Recording(gpu.vk)
+            layouts = [Layout.of(x.shape) for x in inputs]
+            whole = Layout.of(np.concatenate(inputs, axis).shape)
+            buffers = [launch.filled(np.ascontiguousarray(x).reshape(-1).view(np.uint8)) for x in inputs]
+            target = launch.filled(np.zeros(whole.elements * dtype.size, np.uint8))
+            impl.kernel(buffers, [target], [*layouts, whole], {"axis": axis}, VulkanContext(launch, "concat"))
+            assert launch.recorder._count == 1, "one dispatch for all inputs"
+
+
+@pytest.mark.parametrize("index", [DType.I64, DType.I32, DType.U32], ids=lambda d: d.key)
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.key)
+def test_picked_rows(dtype: DType, index: DType, gpu: VulkanDevice, cpu: Device) -> None:
+    base, rng = base_of(dtype), np.random.default_rng(8)
+    for off, shape, axis in (
+        (0, (40, 301), 0),
+        (1, (3, 20, 64), 1),
+        (3, (2, 7, 5, 131), 1),
+        (0, (5, 9001), 0),
+    ):
+        x = base[off : off + int(np.prod(shape))].reshape(shape)
+        picks = rng.integers(0, shape[axis], 37).astype(index.numpy)
+        agree("index_select", (dtype, index, dtype), (x, picks[1:]), {"axis": axis}, gpu, cpu)

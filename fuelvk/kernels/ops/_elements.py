@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import struct
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fuelvk.base.dtypes import DType
@@ -28,7 +28,7 @@ _COPY_RANK = 8
 # Copies by rows: 64-bit words of the shortest row, of a part of a row, and for a workgroup of a CPU driver.
 _ROWS = struct.Struct("<4I2iI3i4I10i")
 _ROW_RANK = 5
-_LEAST_ROW = 8
+LEAST_ROW = 8
 _LEAST_PART, _MOST_PART, _PARTS = 64, 2048, 1024
 _WORDS_PER_GROUP = 1 << 15
 # Copies that turn rows into columns, as the shader has it.
@@ -171,43 +171,52 @@ def _row_shader(size: int) -> ShaderRef:
     return spirv("movement/copy_rows", "copy_rows", bytes=size)
 
 
+@dataclass(frozen=True, slots=True)
+class RowParts:
+    """How rows are cut into parts for teams: the grid, the first four parameters, parts a row, words a part."""
+
+    groups: tuple[int, int, int]
+    head: tuple[int, int, int, int]
+    parts: int
+    words: int
+
+
+def row_parts(shader: ShaderRef, context: VulkanContext, rows: int, words: int) -> RowParts:
+    """Returns the parts of ``rows`` rows of up to ``words`` 64-bit words for a shader that includes _row.slang."""
+    team, total = team_of(context.caps), rows * max(words, 1)
+    part = max(_LEAST_PART, min(_MOST_PART, total // _PARTS // _LEAST_PART * _LEAST_PART))
+    parts = max(1, -(-words // part))
+    items, teams = rows * parts, shader.workgroup(context.caps)[0] // team
+    groups = -(-items // teams)
+    if context.caps.device_type == "cpu":
+        groups = min(groups, _WORKGROUPS, max(1, total // _WORDS_PER_GROUP))
+    folded = context.fold(groups)
+    return RowParts(folded, (items, folded[0], -(-items // (groups * teams)), team), parts, part)
+
+
 def _by_rows(
     context: VulkanContext, size: int, source: Buffer, target: Buffer, shape: Shape, views: list[Layout]
 ) -> bool:
     """Records a copy by whole rows of the target where those are long; returns whether it did."""
     (*rows, inner), (x, y) = shape, views
     words, flat = inner * size // 8, len(shape) == 1 and x.strides == (1,) and size == 8
-    if y.strides[-1] != 1 or words < _LEAST_ROW or len(rows) > _ROW_RANK or flat:
+    if y.strides[-1] != 1 or words < LEAST_ROW or len(rows) > _ROW_RANK or flat:
         return False
     shader = _row_shader(size)
     if elements(shape) * size < 8 * WIDE_FROM or isinstance(shader.select(context.caps), str):
         return False
-    on_cpu = context.caps.device_type == "cpu"
-    team = team_of(context.caps)
-    total = elements(rows) * words
-    part = max(_LEAST_PART, min(_MOST_PART, total // _PARTS // _LEAST_PART * _LEAST_PART))
-    parts = -(-words // part)
-    items = elements(rows) * parts
-    teams = shader.workgroup(context.caps)[0] // team
-    groups = -(-items // teams)
-    if on_cpu:
-        groups = min(groups, _WORKGROUPS, max(1, total // _WORDS_PER_GROUP))
-    each = -(-items // (groups * teams))
-    folded = context.fold(groups)
+    cut = row_parts(shader, context, elements(rows), words)
     context.dispatch(
         shader,
-        folded,
+        cut.groups,
         (source, target),
         0b10,
         _ROWS.pack(
-            items,
-            folded[0],
-            each,
-            team,
+            *cut.head,
             inner,
             x.strides[-1],
-            parts,
-            part,
+            cut.parts,
+            cut.words,
             x.offset,
             y.offset,
             *padded(rows, _ROW_RANK, 1)[1:],

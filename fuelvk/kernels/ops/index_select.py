@@ -16,17 +16,22 @@ from fuelvk.graph.types import PrimitiveId
 from fuelvk.kernels._cpu import c_kernel, numpy_reference
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv, vulkan
 from fuelvk.kernels.claims import STRICT_EXACT
-from fuelvk.kernels.ops._elements import also_of, grid, wide_or_small
+from fuelvk.kernels.ops._elements import LEAST_ROW, WIDE_FROM, also_of, grid, row_parts, wide_or_small
 from fuelvk.kernels.ops._rows import fits_index
 from fuelvk.kernels.primitive_costs import primitive_cost_cpu, primitive_cost_vulkan
 from fuelvk.kernels.types import Registration
 
 INDEX_SELECT = PrimitiveId("index_select")
 _PARAMS = struct.Struct("<10I")
+_ROWS = struct.Struct("<5Ii2Ii5I")
 
 
 def _shader(size: int, shape: str = "small") -> ShaderRef:
     return spirv("movement/index_select", "index_select", bytes=size, shape=shape)
+
+
+def _row_shader(size: int) -> ShaderRef:
+    return spirv("movement/select_rows", "select_rows", bytes=size)
 
 
 def _on_cpu(inputs: Any, outputs: Any, layouts: Any, params: Mapping[str, Any], context: Any) -> None:
@@ -55,7 +60,24 @@ def _on_vulkan(size: int, index: DType) -> Callable[..., None]:
             return
         while unit < 8 and not (inner % 2 or x0 % 2 or y0 % 2):
             unit, inner, x0, y0 = unit * 2, inner // 2, x0 // 2, y0 // 2
-        n = elements(shape[:axis]) * count * inner
+        rows = elements(shape[:axis]) * count
+        n = rows * inner
+        by_rows = _row_shader(unit)
+        long = inner * unit >= 8 * LEAST_ROW and n * unit >= 8 * WIDE_FROM
+        if long and not isinstance(by_rows.select(context.caps), str):
+            cut = row_parts(by_rows, context, rows, inner * unit // 8)
+            errors, slot = context.error_slot
+            context.dispatch(
+                by_rows,
+                cut.groups,
+                (inputs[0], inputs[1], outputs[0], errors),
+                0b1100,
+                _ROWS.pack(
+                    *(*cut.head, cut.parts, cut.words, shape[axis], count, inner, words),
+                    *(x0, layouts[1].offset * words, y0, slot),
+                ),
+            )
+            return
         shader = wide_or_small(_shader(unit), _shader(8, "wide") if unit == 8 else None, context.caps, n)
         groups = grid(shader, context, n)
         errors, slot = context.error_slot
@@ -85,7 +107,9 @@ def _rows(dtype: DType, index: DType) -> tuple[Registration, ...]:
     )
     cost = primitive_cost_cpu("index_select", dtypes)
     return (
-        also_of(on_vulkan, *(_shader(size) for size in (1, 2, 4, 8)), _shader(8, "wide")),
+        also_of(
+            on_vulkan, *(f(size) for f in (_shader, _row_shader) for size in (1, 2, 4, 8)), _shader(8, "wide")
+        ),
         c_kernel(
             INDEX_SELECT,
             dtypes,
