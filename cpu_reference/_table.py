@@ -81,6 +81,10 @@ def _row_work(a: Mapping[str, Any]) -> int:
     return 4 * int(a["rows"] * a["n"])
 
 
+def _one(a: Mapping[str, Any]) -> int:
+    return 1
+
+
 def _rope_work(a: Mapping[str, Any]) -> int:
     return int(a["rows"] * a["d"])
 
@@ -193,6 +197,11 @@ _FAMILIES = (
     _Family("pointwise.c", ("powi",), FLOATS, _UNARY + ", int64_t exponent", _elements, _elements),
     _Family("pointwise.c", ("powi_backward",), FLOATS, "const T *x, const T *g, T *y, int64_t n, int64_t exponent",
             _elements, _elements),
+    _Family("loss.c", ("cross_entropy",), FLOATS,
+            "const T *x, const int64_t *targets, double *z, int64_t rows, int64_t n, int64_t ignore", _rows, _row_work),
+    _Family("loss.c", ("cross_entropy_backward",), FLOATS,
+            "const T *x, const int64_t *targets, const A *factors, T *dx, int64_t rows, int64_t n, int64_t ignore",
+            _rows, _row_work),
     _Family("rope.c", ("rope",), FLOATS,
             "const T *x, const T *cos, const T *sin, T *y, int64_t rows, int64_t length, int64_t d, int64_t columns, "
             "int32_t interleaved", _rows, _rope_work),
@@ -226,6 +235,8 @@ _FAMILIES = (
 )  # fmt: skip
 
 _SINGLES = (
+    ("loss.c", "loss_total", "const double *losses, float *result, int64_t rows, int64_t count", _one, _one),
+    ("loss.c", "loss_each", "const double *losses, float *result, int64_t rows", _rows, _rows),
     ("movement.c", "index_select", "const void *x, const int64_t *indices, void *y, int64_t outer, int64_t axis, "
      "int64_t count, int64_t inner_bytes", _outer, _gather_work),
     ("movement.c", "concat", "const void *x, void *y, int64_t outer, int64_t x_bytes, int64_t y_bytes, "
@@ -256,7 +267,9 @@ def _kernels() -> dict[str, Kernel]:
     rows: list[Kernel] = []
     for f in _FAMILIES:
         for key in f.dtypes:
-            arguments = _arguments(f.prototype, {"T": STORAGE[key]})
+            arguments = _arguments(
+                f.prototype, {"T": STORAGE[key], "A": "double" if key == "f64" else "float"}
+            )
             rows += [Kernel(f"{op}_{key}", f.source, arguments, f.units, f.work) for op in f.ops]
     for source, name, prototype, units, work in _SINGLES:
         rows.append(Kernel(name, source, _arguments(prototype, {}), units, work))

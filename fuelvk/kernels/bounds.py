@@ -459,6 +459,63 @@ def _scores(b: BoundInputs, q: Array, keys: Array, alibi: Array) -> tuple[Array,
     return s, error + u * (3 * np.abs(alibi) + np.abs(s))
 
 
+# --- cross-entropy ----------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def cross_entropy(accumulator: DType) -> Bound:
+    """Returns the bound of losses computed in ``accumulator`` and stored as F32.
+
+    A row errs by u (2|max - x_t| + 4 + 2|log sum|): the difference and the last sum round once, the compensated
+    sum and its exponentials err by 4u relatively, which the logarithm turns into absolute ones, and it errs by 2u
+    itself. The total adds a compensated sum and the mean a division (Higham, sections 2.2 and 4.2).
+    """
+    u = accumulator.unit_roundoff
+
+    def bound(b: BoundInputs) -> Array:
+        x, targets = _wide(b.inputs[0]), _wide(b.inputs[1])
+        n = max(x.shape[-1], 1)
+        with np.errstate(all="ignore"):
+            counts = targets != b.params["ignore_index"]
+            if x.size == 0:
+                return np.zeros(np.shape(b.reference))
+            largest = x.max(axis=-1)
+            at = np.where(counts, targets, 0).astype(np.int64)[..., None]
+            gap = largest - np.take_along_axis(x, at, axis=-1)[..., 0]
+            log_sum = np.log(np.exp(x - largest[..., None]).sum(axis=-1))
+            row = u * (2 * np.abs(gap) + 3 * np.abs(log_sum) + 4) + kept_sum(n, u)
+            row = np.where(counts, row, 0.0)
+            if b.params["reduction"] != "none":
+                losses = np.where(counts, np.abs(gap + log_sum), 0.0)
+                row = row.sum() + (kept_sum(losses.size, u) + u) * losses.sum()
+                if b.params["reduction"] == "mean":
+                    row = row / counts.sum()
+            size = np.abs(_wide(b.reference))
+            error = np.asarray(row) * SLACK
+            return np.asarray(error + (size + error) * DType.F32.unit_roundoff + _tiny(DType.F32))
+
+    bound.__doc__ = f"losses in {accumulator.key}: {cross_entropy.__doc__}"
+    return bound
+
+
+def cross_entropy_backward(b: BoundInputs) -> Array:
+    """|factor| (9u p + u |p - onehot|) + u |y|: softmax's error, one difference, the factor's rounding, one product."""
+    x, targets, g = (_wide(v) for v in b.inputs[:3])
+    if x.size == 0:
+        return np.zeros(x.shape)
+    u, n, tiny = _unit(b), x.shape[-1], _tiny(b.dtype.accumulator)
+    counts = targets != b.params["ignore_index"]
+    with np.errstate(all="ignore"):
+        e = np.exp(x - x.max(axis=-1, keepdims=True))
+        p = e / e.sum(axis=-1, keepdims=True)
+        factor = np.abs(g / counts.sum() if b.params["reduction"] == "mean" else g)
+        factor = np.broadcast_to(factor, counts.shape)[..., None]
+        off = p * (2 * EXP + 3) * u + p * kept_sum(n, u) + (2 + n * p) * 2 * tiny
+        hot = np.arange(n) == np.where(counts, targets, -1)[..., None]
+        error = factor * (off + u * np.abs(p - hot)) + 3 * u * factor * np.abs(p - hot) + 2 * tiny
+        return rounding(b, np.where(counts[..., None], error, 0.0))
+
+
 # --- rotations --------------------------------------------------------------------------------------------------
 
 

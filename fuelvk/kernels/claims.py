@@ -8,12 +8,15 @@ static bound; kernels that do better say so with a claim of their own, made of t
 
 from __future__ import annotations
 
+from fuelvk.base.dtypes import DType
 from fuelvk.kernels import attention_bounds
 from fuelvk.kernels.bounds import (
     accumulation,
     affine,
     attention,
     blocked_product,
+    cross_entropy,
+    cross_entropy_backward,
     dot_product,
     layer_norm,
     layer_norm_backward,
@@ -38,6 +41,7 @@ __all__ = [
     "CAUSAL_CONV1D_CPU_PRECISION",
     "CONV2D_CPU_PRECISION",
     "CONV_TRANSPOSE2D_CPU_PRECISION",
+    "CROSS_ENTROPY_IN_F32",
     "FUSED_LINEAR_CPU_PRECISION",
     "FUSED_SOFTMAX_CROSS_ENTROPY_CPU_PRECISION",
     "INPLACE_AFFINE_CPU_PRECISION",
@@ -57,6 +61,8 @@ __all__ = [
     "STRICT_ATTN_BACKWARD_V",
     "STRICT_ATTN_GRADIENTS",
     "STRICT_CORRECTLY_ROUNDED",
+    "STRICT_CROSS_ENTROPY",
+    "STRICT_CROSS_ENTROPY_BACKWARD",
     "STRICT_EXACT",
     "STRICT_LAYER_NORM",
     "STRICT_LAYER_NORM_BACKWARD",
@@ -400,6 +406,27 @@ STRICT_SOFTMAX_BACKWARD = _bounded(
 """SOFTMAX_LAST_DIM_BACKWARD on any backend. Bound: ``bounds.softmax_backward``. Left out: products that
 overflow.
 """
+
+STRICT_CROSS_ENTROPY = _bounded(
+    cross_entropy(DType.F64),
+    "Maximum, strict exp and log, compensated sums of columns and of rows, all in F64 whatever the logits; one "
+    "rounding to F32.",
+)
+"""FUSED_SOFTMAX_CROSS_ENTROPY on any backend with F64. Bound: ``bounds.cross_entropy`` of F64. Left out: nothing."""
+
+CROSS_ENTROPY_IN_F32 = PrecisionGuarantee(
+    True,
+    bound=cross_entropy(DType.F32),
+    batch_invariant=True,
+    notes="The same in F32, for devices without F64; not the canonical algorithm.",
+)
+"""FUSED_SOFTMAX_CROSS_ENTROPY on devices without F64. Bound: ``bounds.cross_entropy`` of F32."""
+
+STRICT_CROSS_ENTROPY_BACKWARD = _bounded(
+    cross_entropy_backward,
+    "Softmax as the op computes it, one difference, one factor a row, one product; F32 (F64 for F64).",
+)
+"""The gradient of FUSED_SOFTMAX_CROSS_ENTROPY on any backend. Bound: ``bounds.cross_entropy_backward``."""
 
 STRICT_RMS_NORM = _bounded(
     rms_norm,

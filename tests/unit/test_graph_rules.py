@@ -225,13 +225,9 @@ def test_binding() -> None:
     "op", [e for e in ENTRIES if len(e.args) > 1 or e.args[0].variadic], ids=lambda e: e.name
 )
 def test_mixed_dtypes_name_both(op: OpEntry) -> None:
-    if op.name in ("index_select", "gather", "masked_fill"):
+    if not any(r[0] in FLAGS_OR_F32 and r[1] is DType.F32 for r in op.dtypes):
         return  # its inputs have dtypes of their own
-    row = next(
-        r
-        for r in op.dtypes
-        if r[0] in (DType.F32, DType.BOOL) and r[-1] in (DType.F32, DType.BOOL) and r[1] is DType.F32
-    )
+    row = next(r for r in op.dtypes if r[0] in FLAGS_OR_F32 and r[-1] in FLAGS_OR_F32 and r[1] is DType.F32)
     sample = next(s for s in samples(op, row) if len([x for x in s.inputs if x is not None]) > 1)
     inputs = list(sample.inputs)
     last = next(i for i in (1, 2) if inputs[i] is not None and (i == 2 or row[0] is DType.F32))
