@@ -153,8 +153,19 @@ def default_primitive_registry() -> PrimitiveRegistry:
 
 
 def find_op(name: str) -> OpEntry | None:
-    """Returns the fused op or primitive called ``name``, or None."""
+    """Returns the fused op or primitive called ``name``, or the gradient ``<op>_backward_<input>``, or None."""
+    return _registered(name) or _derived(name)
+
+
+def _registered(name: str) -> OpEntry | None:
     return default_fused_op_registry().find(name) or default_primitive_registry().find(name)
+
+
+@functools.cache
+def _derived(name: str) -> OpEntry | None:
+    from fuelvk.graph.derived import derived_gradient
+
+    return derived_gradient(name, _registered)
 
 
 def op_names() -> tuple[str, ...]:

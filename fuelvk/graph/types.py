@@ -332,4 +332,5 @@ class FusedOpEntry(OpEntry):
     decompose: Decompose
     output_views: int = 1
     destructive_input: int | None = None
+    canonical_decomposition: bool = False  # no kernels: the decomposition is the canonical algorithm
     joint: tuple[str, int] | None = None

@@ -118,9 +118,12 @@ class _Lowering:
             self.refs[value] = ref
 
     def decomposed(self, node: Node, found: Route) -> None:
-        """Lowers a node through its decomposition, where the tolerance allows other bits than the fused op's."""
+        """Lowers a node through its decomposition, where the tolerance allows other bits than the fused op's, or where
+        the decomposition is what the op means.
+        """
         op = node.op
-        if not isinstance(op, FusedOpEntry) or self.tolerance.is_strict:
+        strict = self.tolerance.is_strict
+        if not isinstance(op, FusedOpEntry) or (strict and not op.canonical_decomposition):
             raise UnsupportedError(
                 f"no implementation of {op.name} serves this call under a {self.tolerance} tolerance",
                 asked=", ".join(d.key for d in found.dtypes) + f" on {' or '.join(self.target.order)}",

@@ -24,6 +24,7 @@ from fuelvk.graph.types import DECOMPOSE, NOT_DIFFERENTIABLE, OpEntry, Primitive
 from tests.support.interpret import evaluate
 
 ENTRIES: list[OpEntry] = [*default_fused_op_registry(), *default_primitive_registry()]
+FLAGS_OR_F32 = (DType.F32, DType.BOOL)
 MOST_SAMPLES, MOST_BYTES = 30, 1 << 20
 g = builder()
 
