@@ -70,9 +70,19 @@ def revision_sources(name: str) -> list[tuple[str, bytes]]:
 
     Names are relative ("rows.c", "strict/exp.h"), line ends are \\n. Raises KeyError for an unknown kernel.
     """
+    return revision_sources_of(source_of(name))
+
+
+def source_of(name: str) -> str:
+    """Returns the C file that defines kernel ``name``; raises KeyError."""
+    return KERNELS[name].source
+
+
+def revision_sources_of(source: str) -> list[tuple[str, bytes]]:
+    """The ``revision_sources`` of every kernel that one C file defines."""
     sources = _sources()
     closure: set[str] = set()
-    waiting = [KERNELS[name].source]
+    waiting = [source]
     while waiting:
         file = waiting.pop()
         if file not in closure:

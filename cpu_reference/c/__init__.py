@@ -55,7 +55,13 @@ from typing import Any
 
 import numpy as np
 
-from cpu_reference._sources import build_digest, in_source_tree, revision_sources
+from cpu_reference._sources import (
+    build_digest,
+    in_source_tree,
+    revision_sources,
+    revision_sources_of,
+    source_of,
+)
 from cpu_reference._table import KERNELS, Argument
 from fuelvk.base.errors import (
     DTypeError,
@@ -67,7 +73,16 @@ from fuelvk.base.errors import (
     closest,
 )
 
-__all__ = ["available", "batch_indices", "call", "names", "revision_sources", "why_missing"]
+__all__ = [
+    "available",
+    "batch_indices",
+    "call",
+    "names",
+    "revision_sources",
+    "revision_sources_of",
+    "source_of",
+    "why_missing",
+]
 
 _NO_MEMORY, _OUT_OF_RANGE = 1, 2
 # Below this much work (about a millisecond's) a second thread costs more than it brings.

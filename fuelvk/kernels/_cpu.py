@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
@@ -38,6 +39,17 @@ def c_missing(shapes: Shapes, params: Mapping[str, Any], capabilities: Any) -> s
     return None if ckernels.available() else ckernels.why_missing()
 
 
+@functools.cache
+def _source_digest(source: str) -> int:
+    """Returns a digest of everything a C file is compiled from; the kernels of one file share it."""
+    return digest64(*(part for named in ckernels.revision_sources_of(source) for part in named))
+
+
+@functools.cache
+def _reference_digest(module: str) -> int:
+    return digest64(inspect.getsource(importlib.import_module(module)))
+
+
 def c_kernel(
     op_id: OpId,
     dtypes: tuple[DType, ...],
@@ -50,10 +62,7 @@ def c_kernel(
     name: str = "cpu.c",
 ) -> Registration:
     """Returns a table row for a C kernel; ``functions`` are the C names it calls and give its revision."""
-    parts: list[bytes | str] = ["c", op_id.name]
-    for function in functions:
-        for source, content in ckernels.revision_sources(function):
-            parts += [source, content]
+    parts: list[str | int] = ["c", op_id.name, *(_source_digest(ckernels.source_of(f)) for f in functions)]
     impl = BackendImpl(
         name=name,
         kernel=kernel,
@@ -98,8 +107,6 @@ def numpy_reference(
         dtypes=dtypes,
         cost=cost,
         precision=precision,
-        revision=KernelRevisionHash(
-            digest64("numpy", op_id.name, inspect.getsource(importlib.import_module(reference.__module__)))
-        ),
+        revision=KernelRevisionHash(digest64("numpy", op_id.name, _reference_digest(reference.__module__))),
     )
     return Registration(op_id, BackendId.CPU, impl)
