@@ -50,7 +50,7 @@ def test_decomposition(op: FusedOpEntry, dtypes: tuple[DType, ...], sample: Samp
     assert (close[~finite & ~np.isnan(rounded)] == rounded[~finite & ~np.isnan(rounded)]).all()
     if finite.any():
         size = _size(op, inputs, np.abs(rounded[finite]).max())
-        u_in, u_out = dtypes[0].accumulator.unit_roundoff, dtypes[0].unit_roundoff
+        u_in, u_out = dtypes[0].accumulator.unit_roundoff, dtypes[-1].unit_roundoff
         error = np.abs(close[finite] - wanted[finite])
         allowed = (
             ACCUMULATOR_ROUNDOFFS * u_in * size + 2 * u_out * np.abs(rounded[finite]) + _least(got.dtype)
