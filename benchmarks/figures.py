@@ -44,6 +44,31 @@ class Figure:
     subject: str = "fuelvk"
 
 
+#: Elementary functions that are timed, and how many times the driver's own time each level may take; None: stated only.
+FUNCTIONS: tuple[tuple[str, float | None, float | None], ...] = (
+    ("exp", 3, 1.5),
+    ("log", 3, None),
+    ("sin", 3, None),
+    ("tanh", None, None),
+    ("gelu", None, None),
+    ("sigmoid", None, None),
+)
+
+
+def _function_figures() -> tuple[Figure, ...]:
+    """Time of one of 4M elements, memory included: correctly rounded; that and the cheap one over the driver's."""
+    made = []
+    for name, rounded, cheap in FUNCTIONS:
+        bars = [None if bar is None else Bar(bar) for bar in (rounded, cheap)]
+        made += [
+            Figure(f"{name}_ns", "ns", f"{name}, correctly rounded"),
+            Figure(f"{name}_driver_ns", "ns", f"{name} by the driver"),
+            Figure(f"{name}_times", "x", f"{name}, rounded over driver's", bar=bars[0]),
+            Figure(f"{name}_cheap_times", "x", f"{name}, cheap over driver's", bar=bars[1]),
+        ]
+    return tuple(made)
+
+
 FIGURES: tuple[Figure, ...] = (
     Figure("import_ms", "ms", "import, over NumPy's own", bar=Bar(60)),
     Figure("import_all_ms", "ms", "import with fv.call"),
@@ -88,6 +113,7 @@ FIGURES: tuple[Figure, ...] = (
     Figure("sum_all_share", "of copy", "sum of everything", lower=False, bar=Bar(0.5)),
     Figure("argmax_ms", "ms", "argmax of 4096 rows of 4096"),
     Figure("cumsum_ms", "ms", "cumsum along 4096 rows of 4096"),
+    *_function_figures(),
     Figure("mm1024_gflops", "GFLOP/s", "matmul 1024^3", lower=False, bar=Bar(times_best_peer=4)),
     Figure("mm_maxrel", "", "largest relative error"),
     Figure("softmax_ms", "ms", "softmax 4096x1024", bar=Bar(times_best_peer=0.2)),

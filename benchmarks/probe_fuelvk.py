@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.figures import FUNCTIONS
 from benchmarks.peers import timing
 from benchmarks.peers.timing import emit, median, wants
 
@@ -215,6 +216,34 @@ def movement(device: Any) -> None:
             emit(**{f"{name}_gbs": timing.gbs(moved, median(_waited(function, device, *inputs), 7))})
 
 
+def functions(device: Any) -> None:
+    """Elementary functions at three levels, in turn, so that what else the machine does falls on all alike."""
+    import fuelvk as fv
+    from fuelvk.optimizer.tolerance import Tolerance, region
+
+    levels = (Tolerance.strict(), Tolerance.relative(2e-7), Tolerance.unbounded())
+    for name, *_ in FUNCTIONS:
+        if not wants(*_function_names(name)):
+            continue
+        x = _resident(timing.function_input(name), device)
+        calls = [_waited(getattr(fv.ops, name), device, x) for _ in levels]
+        seconds: list[list[float]] = [[] for _ in levels]
+        for turn in range(2 + (5 if timing.QUICK else 15)):
+            for level, call, taken in zip(levels, calls, seconds, strict=True):
+                with region(level):
+                    start = time.perf_counter()
+                    call()
+                    if turn >= 2:
+                        taken.append(time.perf_counter() - start)
+        rounded, cheap, driver = (statistics.median(taken) / timing.FUNCTION * 1e9 for taken in seconds)
+        emit(**{f"{name}_ns": rounded, f"{name}_driver_ns": driver})
+        emit(**{f"{name}_times": rounded / driver, f"{name}_cheap_times": cheap / driver})
+
+
+def _function_names(name: str) -> tuple[str, ...]:
+    return tuple(f"{name}_{what}" for what in ("ns", "driver_ns", "times", "cheap_times"))
+
+
 def product(device: Any) -> None:
     import fuelvk as fv
 
@@ -303,6 +332,7 @@ _GROUPS: tuple[tuple[tuple[str, ...], Callable[[Any], None]], ...] = (
         ("sum_rows_share", "sum_columns_share", "sum_all_share", "argmax_ms", "cumsum_ms"),
         reductions,
     ),
+    (tuple(figure for name, *_ in FUNCTIONS for figure in _function_names(name)), functions),
     (("mm1024_gflops", "mm_maxrel"), product),
     (("softmax_ms", "rms_norm_ms", "layer_norm_ms"), row_ops),
     (("attention_ms", "attention_back_times"), attention),

@@ -3,7 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
-from timing import BIG, big, emit, gbs, gflops, matrices, median, product_quality, small, square, wants
+from timing import (
+    BIG,
+    FUNCTION,
+    big,
+    emit,
+    function_input,
+    gbs,
+    gflops,
+    matrices,
+    median,
+    product_quality,
+    small,
+    square,
+    wants,
+)
 
 emit(version=np.__version__, device="cpu")
 if wants("rt_us", "rt_up_us"):
@@ -25,3 +39,21 @@ if wants("argmax_ms", "cumsum_ms"):
 if wants("mm1024_gflops"):
     p, q = matrices()
     emit(mm1024_gflops=gflops(median(lambda: p @ q, 9)), **product_quality([p @ q for _ in range(3)], p, q))
+
+
+def gelu(v: np.ndarray) -> np.ndarray:
+    return v * (0.5 * (1 + np.tanh(np.float32(0.7978845608) * (v + np.float32(0.044715) * v * v * v))))
+
+
+FORMULAS = {
+    "exp": np.exp,
+    "log": np.log,
+    "sin": np.sin,
+    "tanh": np.tanh,
+    "gelu": gelu,
+    "sigmoid": lambda v: 1 / (1 + np.exp(-v)),
+}
+for name, function in FORMULAS.items():
+    if wants(f"{name}_ns"):
+        values = function_input(name)
+        emit(**{f"{name}_ns": median(lambda f=function, v=values: f(v), 7) / FUNCTION * 1e9})

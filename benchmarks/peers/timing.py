@@ -9,6 +9,7 @@ keeps those it reached. The figures:
     add16m_gbs       a 16Mi-element F32 add, resident, waited for (12 bytes an element)
     up_gbs, down_gbs 64 MiB from NumPy to the device and back
     argmax_ms, cumsum_ms    along the rows of 4096 x 4096 F32, resident, waited for
+    NAME_ns          an elementary function of 4Mi F32 elements, resident, waited for: time of one element
     mm1024_gflops    a 1024^3 F32 product, resident, waited for (2 n^3 operations)
     mm_maxrel        its largest difference from float64 over the largest value
     mm_bits          whether three runs gave the same bits
@@ -29,7 +30,7 @@ import numpy as np
 
 Array = Any  # np.ndarray; the peers' environments carry other NumPy versions
 
-SMALL, BIG, SIDE = 1024, 1 << 24, 1024
+SMALL, BIG, SIDE, FUNCTION = 1024, 1 << 24, 1024, 1 << 22
 ROWS, COLUMNS = 4096, 1024
 SQUARE = 4096
 HEADS, LENGTH, HEAD_SIZE = 8, 512, 64
@@ -64,6 +65,14 @@ def normal(seed: int, *shape: int) -> Array:
 
 def small() -> tuple[Array, Array]:
     return normal(7, SMALL), normal(17, SMALL)
+
+
+def function_input(name: str) -> Array:
+    """Returns the input of an elementary function: where it is neither flat nor infinite; sine up to 1,000."""
+    values = np.random.default_rng(9).uniform(-1, 1, FUNCTION).astype(np.float32)
+    if name == "log":
+        return np.exp2(values * 30)
+    return values * np.float32(1000 if name == "sin" else 80 if name == "exp" else 8)
 
 
 def big() -> tuple[Array, Array]:
