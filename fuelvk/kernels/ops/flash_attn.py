@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fuelvk.vulkan import Buffer, Capabilities
 
 _KEYS, _PIECE = 64, 1024
-_TILES = (1, 4, 8)  # query rows of a subgroup
+_TILES = (4, 8)  # query rows of a subgroup
 _SUBGROUPS = struct.Struct("<2I3i")
 # Below so many tiles the pieces of the keys are worked on side by side.
 _FEW_CPU, _FEW_GPU = 16, 1024
