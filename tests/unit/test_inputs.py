@@ -114,3 +114,35 @@ def test_the_result_is_not_shared_between_calls(cpu: Device) -> None:
     kept = first.copy()
     fv.call("neg", X * 5, device=cpu)
     assert np.array_equal(first, kept)
+
+
+MOVED: dict[str, tuple[dict[str, Any], Any]] = {
+    "copy": ({}, np.array),
+    "flip": ({"axes": -1}, lambda x: np.flip(x, -1)),
+    "roll": ({"shifts": 2, "axes": 0}, lambda x: np.roll(x, 2, 0)),
+    "triu": ({"k": 1}, lambda x: np.triu(x, 1)),
+    "cast": ({"dtype": "i32"}, lambda x: x.astype(np.int32)),
+    "clamp": ({"min": -1.0, "max": 2.0}, lambda x: np.clip(x, -1, 2)),
+    "concat": ({"axis": 0}, lambda x: np.concatenate([x, x])),
+    "add": ({}, lambda x: x + x),
+    "less": ({}, lambda x: np.less(x, x)),
+    "pad": ({}, lambda x: np.pad(x, 1)),
+}
+TWICE = ("concat", "add", "less")
+
+
+@pytest.mark.parametrize("name", MOVED)
+@pytest.mark.parametrize("given", [*ODD_ARRAYS, "read-only"])
+def test_any_array_through_movement(given: str, name: str, cpu: Device) -> None:
+    """Reversed, repeated, big-endian, read-only, 0-d and empty arrays, twice: the second call replays the first."""
+    value = read_only() if given == "read-only" else ODD_ARRAYS[given]
+    x = np.asarray(value).astype(np.asarray(value).dtype.newbyteorder("="))
+    params, expected = MOVED[name]
+    if x.ndim < {"triu": 2, "copy": 0, "cast": 0, "clamp": 0, "add": 0, "less": 0, "pad": 0}.get(name, 1):
+        pytest.skip("has no such axis")
+    if name == "pad":
+        params = {"pads": ((1, 1),) * x.ndim}
+    for _ in range(2):
+        got = fv.call(name, *(value,) * (2 if name in TWICE else 1), device=cpu, **params)
+        want = expected(x)
+        assert got.shape == want.shape and np.array_equal(got, want)
