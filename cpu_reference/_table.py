@@ -138,6 +138,34 @@ def _picks_work(a: Mapping[str, Any]) -> int:
     return int(a["outer"] * a["count"] * a["inner"])
 
 
+def _planes(a: Mapping[str, Any]) -> int:
+    return int(a["planes"])
+
+
+def _plane_work(a: Mapping[str, Any]) -> int:
+    return int(a["planes"] * a["inner"])
+
+
+def _result(a: Mapping[str, Any]) -> int:
+    return int(a["planes"] * a["ho"] * a["wo"])
+
+
+def _source(a: Mapping[str, Any]) -> int:
+    return int(a["planes"] * a["h"] * a["w"])
+
+
+def _result_work(a: Mapping[str, Any]) -> int:
+    return 4 * _result(a)
+
+
+def _window_work(a: Mapping[str, Any]) -> int:
+    return _result(a) * int(a["kh"] * a["kw"])
+
+
+def _square_work(a: Mapping[str, Any]) -> int:
+    return _window_work(a) * int(a["kh"] * a["kw"])
+
+
 @dataclass(frozen=True, slots=True)
 class _Family:
     source: str
@@ -159,10 +187,17 @@ _FUNCTIONS = (
     "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tanh", "sigmoid", "silu", "softplus", "erf", "gelu",
     "gelu_erf", "rsqrt", "recip",
 )  # fmt: skip
+_RESIZED = "int64_t planes, int64_t h, int64_t w, int64_t ho, int64_t wo"
+_POOL = (
+    _RESIZED + ", int64_t kh, int64_t kw, int64_t sh, int64_t sw, int64_t ph, int64_t pw"
+)  # kernel, stride, padding
+_DILATED = _POOL + ", int64_t dh, int64_t dw"
+_POOLED = _POOL + ", int32_t padded"
 _COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 
 _FAMILIES = (
     _Family("rows.c", ("softmax_last_dim",), FLOATS, "const T *x, T *y, int64_t rows, int64_t n", _rows, _row_work),
+    _Family("rows.c", ("log_softmax",), FLOATS, "const T *x, T *y, int64_t rows, int64_t n", _rows, _row_work),
     _Family("rows.c", ("rms_norm_last_dim",), FLOATS,
             "const T *x, const T *weight, T *y, int64_t rows, int64_t n, double eps", _rows, _row_work),
     _Family("rows.c", ("layer_norm_last_dim",), FLOATS,
@@ -202,6 +237,19 @@ _FAMILIES = (
     _Family("loss.c", ("cross_entropy_backward",), FLOATS,
             "const T *x, const int64_t *targets, const A *factors, T *dx, int64_t rows, int64_t n, int64_t ignore",
             _rows, _row_work),
+    _Family("pointwise.c", ("hard_sigmoid",), FLOATS, _UNARY + ", double alpha, double beta", _elements, _elements),
+    _Family("pointwise.c", ("hard_swish",), FLOATS, _UNARY, _elements, _elements),
+    _Family("networks.c", ("max_pool2d",), FLOATS, "const T *x, T *y, " + _DILATED, _result, _window_work),
+    _Family("networks.c", ("avg_pool2d",), FLOATS, "const T *x, T *y, " + _POOLED, _result, _window_work),
+    _Family("networks.c", ("max_pool2d_backward",), FLOATS, "const T *x, const T *g, T *dx, " + _DILATED, _source,
+            _square_work),
+    _Family("networks.c", ("avg_pool2d_backward",), FLOATS, "const T *g, T *dx, " + _POOLED, _source, _window_work),
+    _Family("networks.c", ("resize2d",), FLOATS, "const T *x, const int32_t *taps, const double *weights, T *y, "
+            + _RESIZED, _result, _result_work),
+    _Family("networks.c", ("resize2d_backward",), FLOATS, "const T *g, const int32_t *taps, const double *weights, "
+            "const int32_t *spans, T *dx, " + _RESIZED, _source, _result_work),
+    _Family("networks.c", ("batch_norm",), FLOATS, "const T *x, const T *scale, const T *bias, const T *mean, "
+            "const T *var, T *y, int64_t planes, int64_t channels, int64_t inner, double eps", _planes, _plane_work),
     _Family("rope.c", ("rope",), FLOATS,
             "const T *x, const T *cos, const T *sin, T *y, int64_t rows, int64_t length, int64_t d, int64_t columns, "
             "int32_t interleaved", _rows, _rope_work),

@@ -5,6 +5,7 @@ included), ``None`` where a pointer is optional (marked ?). Shapes are the calle
 outputs are allocated by the caller. Names and arguments, T in f32 f64 f16 bf16 unless said otherwise:
 
     softmax_last_dim_T     x, y, rows, n
+    log_softmax_T          x, y, rows, n
     rms_norm_last_dim_T    x, weight?, y, rows, n, eps
     layer_norm_last_dim_T  x, weight?, bias?, y, rows, n, eps
     fused_linear_T         a, b, bias?, a_index i64, b_index i64, y, batch, m, k, n
@@ -19,6 +20,14 @@ outputs are allocated by the caller. Names and arguments, T in f32 f64 f16 bf16 
                            kv_heads, sq, d, blocks, block_size, table_width, scale, softcap (0 off)
     neg abs sqr sqrt relu exp tanh gelu_erf _T          x, y, n            (neg abs also i64 i32 i16 i8 u32 u8)
     rsqrt recip sign step erf _T                        x, y, n            (sign also the integers)
+    hard_sigmoid_T hard_swish_T                         x, y, n, then alpha, beta; nothing
+    max_pool2d_T           x, y, planes, h, w, ho, wo, kh, kw, sh, sw, ph, pw, dh, dw
+    max_pool2d_backward_T  x, g, dx, then the same
+    avg_pool2d_T           x, y, planes, h, w, ho, wo, kh, kw, sh, sw, ph, pw, padded (1: divide by the padding too)
+    avg_pool2d_backward_T  g, dx, then the same
+    resize2d_T             x, taps i32, weights f64, y, planes, h, w, ho, wo       (tables: networks.inc)
+    resize2d_backward_T    g, taps i32, weights f64, spans i32, dx, planes, h, w, ho, wo
+    batch_norm_T           x, scale, bias, mean, var, y, planes, channels, inner, eps
     affine_T clamp_T powi_T                             x, y, n, then mul, add; low, high (inf: none); exponent
     add sub mul div maximum minimum _T                  a, b, y, n         (all but div also the integers)
     equal not_equal less less_equal greater greater_equal _T   a, b, y u8/bool, n   (also the integers)

@@ -70,6 +70,7 @@ class Family(enum.Enum):
     VIEW = "view"
     REDUCTION = "reduction"
     MATMUL = "matmul"
+    NETWORK = "network"
 
 
 @dataclass(frozen=True, slots=True)

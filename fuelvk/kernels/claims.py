@@ -9,7 +9,7 @@ static bound; kernels that do better say so with a claim of their own, made of t
 from __future__ import annotations
 
 from fuelvk.base.dtypes import DType
-from fuelvk.kernels import attention_bounds
+from fuelvk.kernels import attention_bounds, network_bounds
 from fuelvk.kernels.bounds import (
     accumulation,
     affine,
@@ -60,12 +60,20 @@ __all__ = [
     "STRICT_ATTN_BACKWARD_Q",
     "STRICT_ATTN_BACKWARD_V",
     "STRICT_ATTN_GRADIENTS",
+    "STRICT_AVG_POOL",
+    "STRICT_AVG_POOL_BACKWARD",
+    "STRICT_BATCH_NORM",
     "STRICT_CORRECTLY_ROUNDED",
     "STRICT_CROSS_ENTROPY",
     "STRICT_CROSS_ENTROPY_BACKWARD",
     "STRICT_EXACT",
+    "STRICT_GLOBAL_MEAN",
+    "STRICT_HARD_SIGMOID",
+    "STRICT_HARD_SWISH",
     "STRICT_LAYER_NORM",
     "STRICT_LAYER_NORM_BACKWARD",
+    "STRICT_LOG_SOFTMAX",
+    "STRICT_MAX_POOL_BACKWARD",
     "STRICT_MEAN",
     "STRICT_ONE_ULP",
     "STRICT_PAGED_ATTN",
@@ -73,6 +81,8 @@ __all__ = [
     "STRICT_POWI_BACKWARD",
     "STRICT_PROD",
     "STRICT_PRODUCT",
+    "STRICT_RESIZE",
+    "STRICT_RESIZE_BACKWARD",
     "STRICT_RMS_NORM",
     "STRICT_RMS_NORM_BACKWARD",
     "STRICT_ROPE",
@@ -491,3 +501,56 @@ STRICT_PAGED_ATTN = _bounded(
     "FLASH_ATTN's canonical algorithm on the gathered context, the same bits.",
 )
 """PAGED_ATTN on any backend. Bound: ``attention_bounds.paged_attention``. Left out: scores that overflow."""
+
+# --- networks ---------------------------------------------------------------------------------------------------
+
+STRICT_LOG_SOFTMAX = _bounded(
+    network_bounds.log_softmax,
+    "Maximum, strict exp of the unrounded difference, compensated sum, strict log, two differences.",
+)
+"""log_softmax on any backend. Bound: ``network_bounds.log_softmax``. Left out: subnormals on a device that
+flushes them.
+"""
+
+_TAPS = "Taps in row-major order in blocks of 64, blocks in order; F32 (F64 for F64)."
+
+STRICT_AVG_POOL = _bounded(network_bounds.avg_pool, _TAPS + " One division.")
+"""avg_pool2d on any backend. Bound: ``network_bounds.avg_pool``. Left out: sums that overflow."""
+
+STRICT_MAX_POOL_BACKWARD = _bounded(network_bounds.max_pool_backward, _TAPS)
+"""max_pool2d_backward on any backend. Bound: ``network_bounds.max_pool_backward``. Left out: sums that overflow."""
+
+STRICT_AVG_POOL_BACKWARD = _bounded(network_bounds.avg_pool_backward, _TAPS + " A division a term.")
+"""avg_pool2d_backward on any backend. Bound: ``network_bounds.avg_pool_backward``. Left out: sums that overflow."""
+
+STRICT_GLOBAL_MEAN = _bounded(network_bounds.global_mean, "The canonical sum divided by the count.")
+"""global_avg_pool2d on any backend. Bound: ``network_bounds.global_mean``. Left out: sums that overflow."""
+
+STRICT_BATCH_NORM = _bounded(
+    network_bounds.batch_norm,
+    "A difference, a strict reciprocal root, two products and a sum, each rounded in F32 (F64 for F64).",
+)
+"""batch_norm on any backend. Bound: ``network_bounds.batch_norm``. Left out: steps that overflow."""
+
+STRICT_HARD_SIGMOID = _bounded(
+    network_bounds.hard_sigmoid,
+    "A product and a sum, each rounded in F32 (F64 for F64), held between 0 and 1.",
+)
+"""hard_sigmoid on any backend. Bound: ``network_bounds.hard_sigmoid``. Nothing is left out."""
+
+STRICT_HARD_SWISH = _bounded(
+    network_bounds.hard_swish, "A sum, a strict quotient and a product, each rounded in F32 (F64 for F64)."
+)
+"""hard_swish on any backend. Bound: ``network_bounds.hard_swish``. Nothing is left out."""
+
+STRICT_RESIZE = _bounded(
+    network_bounds.resize,
+    "Exact places, weights rounded once; columns, then rows: two products and a sum, each rounded; F32 (F64 for F64).",
+)
+"""resize2d on any backend. Bound: ``network_bounds.resize``. Left out: results at the edge of overflow."""
+
+STRICT_RESIZE_BACKWARD = _bounded(
+    network_bounds.resize_backward,
+    "Columns in blocks of 64, then rows in blocks of 64, products and sums rounded apart; F32 (F64 for F64).",
+)
+"""resize2d_backward on any backend. Bound: ``network_bounds.resize_backward``. Left out: sums that overflow."""

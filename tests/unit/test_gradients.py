@@ -47,6 +47,11 @@ def _no_ties(op: str, arrays: Sequence[Array]) -> bool:
         return bool((gap > 10 * STEP).all())
     if op in ("abs", "relu", "sign", "step"):
         return bool((np.abs(arrays[0]) > 10 * STEP).all())
+    if op == "max_pool2d":
+        return bool((np.diff(np.sort(arrays[0], axis=None)) > 10 * STEP).all())
+    if op in ("hard_sigmoid", "hard_swish"):
+        kinks = {"hard_sigmoid": (2.5, 3.0, 0.6, 1 / 15), "hard_swish": (3.0,)}[op]
+        return all(bool((np.abs(np.abs(arrays[0]) - end) > 10 * STEP).all()) for end in kinks)
     if op == "clamp":
         return all(bool((np.abs(arrays[0] - end) > 10 * STEP).all()) for end in (-1.0, 0.0, 0.1, 0.3, 2.5))
     if op in ("recip", "powi"):
