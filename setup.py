@@ -7,11 +7,12 @@ import sys
 from pathlib import Path
 
 from setuptools import setup
-from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))
+
+from cpu_reference._parallel import ParallelBuild  # noqa: E402
 
 
 class BuildShaders(build_py):
@@ -32,7 +33,7 @@ class BuildShaders(build_py):
                 module.unlink()
 
 
-class BuildKernels(build_ext):
+class BuildKernels(ParallelBuild):
     """Compiles the C kernels. A wheel without them is an error; an editable install goes on, and says so."""
 
     def run(self) -> None:
