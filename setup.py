@@ -20,7 +20,7 @@ class BuildShaders(build_py):
 
     def run(self) -> None:
         from fuelvk.shaderbuild import build
-        from fuelvk.shaderbuild.manifest import pack_module
+        from fuelvk.shaderbuild.manifest import pack_modules, pack_of
 
         report = build(root=ROOT, output=ROOT / "fuelvk" / "_spirv")
         print(f"shaders: {report.variants} variants, {report.compiled} compiled, {report.seconds:.1f} s")
@@ -28,9 +28,11 @@ class BuildShaders(build_py):
             shutil.rmtree(Path(self.build_lib) / "fuelvk" / "_spirv", ignore_errors=True)
         super().run()
         if not self.editable_mode:
-            for module in (Path(self.build_lib) / "fuelvk" / "_spirv").rglob("*.spv"):
-                module.with_name(module.name + ".xz").write_bytes(pack_module(module.read_bytes()))
-                module.unlink()
+            modules = list((Path(self.build_lib) / "fuelvk" / "_spirv").rglob("*.spv"))
+            for folder in {module.parent for module in modules}:
+                found = {m.name: m.read_bytes() for m in modules if m.parent == folder}
+                pack_of(folder).write_bytes(pack_modules(found))
+                shutil.rmtree(folder)
 
 
 class BuildKernels(ParallelBuild):

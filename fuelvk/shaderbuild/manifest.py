@@ -34,27 +34,51 @@ def variant_name(stem: str, axes: Mapping[str, AxisValue]) -> str:
 
 
 def read_module(path: Path) -> bytes:
-    """Returns the bytes of a module: the file itself, or in a wheel its compressed form, ``path`` with `.xz` added."""
+    """Returns the bytes of a module: the file itself, or in a wheel its part of the pack of its folder."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        packed = path.with_name(path.name + ".xz")
-        if not packed.is_file():
+        pack = pack_of(path.parent)
+        if not pack.is_file():
             raise
+    module = _unpacked(pack).get(path.name)
+    if module is None:
+        raise ValueError(f"{pack} has no {path.name}")
+    return module
+
+
+def pack_of(folder: Path) -> Path:
+    """Returns the file that holds the modules of ``folder`` in a wheel."""
+    return folder.with_name(folder.name + ".spv.xz")
+
+
+def pack_modules(modules: Mapping[str, bytes]) -> bytes:
+    """Returns the compressed form of one shader's modules by file name, which `read_module` reads.
+
+    Together they take a third less than one by one, having most of their code in common. Literals in words of 32 bits
+    halve what a wheel's own compression would leave.
+    """
+    import lzma
+
+    sizes = json.dumps({name: len(modules[name]) for name in sorted(modules)}).encode()
+    content = b"".join([sizes, b"\n", *(modules[name] for name in sorted(modules))])
+    words = {"id": lzma.FILTER_LZMA2, "preset": 9, "lc": 2, "lp": 2, "pb": 2}
+    return lzma.compress(content, format=lzma.FORMAT_XZ, filters=[words])
+
+
+@functools.lru_cache(maxsize=4)
+def _unpacked(pack: Path) -> Mapping[str, bytes]:
     import lzma
 
     try:
-        return lzma.decompress(packed.read_bytes())
+        head, _, rest = lzma.decompress(pack.read_bytes()).partition(b"\n")
     except lzma.LZMAError as error:
-        raise ValueError(f"{packed}: {error}") from None
-
-
-def pack_module(content: bytes) -> bytes:
-    """Returns the compressed form that `read_module` reads; literals in words make it half of what a wheel's own is."""
-    import lzma
-
-    words = {"id": lzma.FILTER_LZMA2, "preset": 9, "lc": 2, "lp": 2, "pb": 2}
-    return lzma.compress(content, format=lzma.FORMAT_XZ, filters=[words])
+        raise ValueError(f"{pack}: {error}") from None
+    modules, start = {}, 0
+    for name, size in json.loads(head).items():
+        modules[name] = rest[start : start + size]
+        start += size
+    return modules
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import pytest
 
 from fuelvk.base.errors import ShaderBuildError, UnknownNameError
 from fuelvk.shaderbuild import Manifest, build, builder, load_manifest
-from fuelvk.shaderbuild.manifest import pack_module, read_document
+from fuelvk.shaderbuild.manifest import pack_modules, pack_of, read_document, read_module
 from fuelvk.shaderbuild.paths import source_root
 
 pytestmark = pytest.mark.build
@@ -249,16 +249,21 @@ def test_stale_and_damaged_output_is_noticed(tree: Tree) -> None:
 
 
 def test_compressed_modules_of_a_wheel(tree: Tree) -> None:
-    variant = tree.manifest().variant("unit/scale", mode="bda", step=2)
-    content = variant.spirv()
-    packed = variant.file.with_name(variant.file.name + ".xz")
-    packed.write_bytes(pack_module(content))
-    variant.file.unlink()
-    assert variant.spirv() == content
-    assert pack_module(content) == packed.read_bytes()
-    packed.write_bytes(packed.read_bytes()[:-20])
-    with pytest.raises(ShaderBuildError, match="cannot be read"):
-        variant.spirv()
+    variants = tree.manifest().variants("unit/scale")
+    contents = {v.file.name: v.spirv() for v in variants}
+    assert len(contents) > 1
+    pack = pack_of(variants[0].file.parent)
+    pack.write_bytes(pack_modules(contents))
+    for variant in variants:
+        variant.file.unlink()
+    assert [v.spirv() for v in variants] == [contents[v.file.name] for v in variants]
+    assert pack_modules(dict(reversed(contents.items()))) == pack.read_bytes()
+    damaged = pack.read_bytes()[:-20]
+    pack.unlink()
+    other = tree.output / "unit" / "other"
+    pack_of(other).write_bytes(damaged)
+    with pytest.raises(ValueError, match="other"):
+        read_module(other / variants[0].file.name)
 
 
 def test_damaged_manifest(tree: Tree) -> None:
