@@ -263,6 +263,8 @@ _FAMILIES = (
     _Family("reduce.c", ("mean", "cumsum"), FLOATS, _REDUCE, _rows, _row_work),
     _Family("reduce.c", ("argmax", "argmin"), FLOATS, "const T *x, int64_t *y, int64_t rows, int64_t n", _rows,
             _row_work),
+    _Family("reduce.c", ("reduce_max_to_backward",), FLOATS,
+            "const T *x, const T *g, T *dx, int64_t rows, int64_t n", _rows, _row_work),
     _Family("accumulate.c", ("scatter_add", "index_add"), FLOATS,
             "const T *x, const int64_t *indices, const T *updates, T *y, int64_t outer, int64_t axis, int64_t count, "
             "int64_t inner", _outer, _picks_work),

@@ -112,6 +112,12 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
     return tuple(result)
 
 
+def broadcast_axes(source: Sequence[int], shape: Sequence[int]) -> Shape:
+    """Returns the axes of ``shape`` along which ``source``, which broadcasts to it, is repeated or has none."""
+    lead = len(shape) - len(source)
+    return tuple(axis for axis, n in enumerate(shape) if axis < lead or source[axis - lead] != n)
+
+
 def collapse(shape: Sequence[int], *strides: Sequence[int]) -> tuple[Shape, list[Shape]]:
     """Merges neighbouring axes that every operand walks as one, dropping axes of extent 1.
 

@@ -73,6 +73,7 @@ __all__ = [
     "STRICT_LAYER_NORM",
     "STRICT_LAYER_NORM_BACKWARD",
     "STRICT_LOG_SOFTMAX",
+    "STRICT_MAX_BACKWARD",
     "STRICT_MAX_POOL_BACKWARD",
     "STRICT_MEAN",
     "STRICT_ONE_ULP",
@@ -355,6 +356,16 @@ STRICT_POWI_BACKWARD = _bounded(
     power_backward, "The power as powi makes it, then two products; F32 (F64 for F64)."
 )
 """POWI_BACKWARD on any backend. Bound: ``bounds.power_backward``. Left out: what powi leaves out."""
+
+STRICT_MAX_BACKWARD = PrecisionGuarantee(
+    True,
+    max_ulp=1,
+    notes="Ties are counted in integers; the gradient is divided by the count in F32 (F64 for F64), then rounded to "
+    "the output type. Holds up to 2^24 ties.",
+).strict()
+"""REDUCE_MAX_TO_BACKWARD on any backend. At most 1 ULP, canonical bits; 0.5 in F32 and F64, more only where a 16-bit
+result is rounded twice. Left out: more than 2^24 ties, a count that F32 rounds.
+"""
 
 STRICT_ROPE = _bounded(
     rope, "Two products and one addition an element, each rounded in F32 (F64 for F64), then the output type."

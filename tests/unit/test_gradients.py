@@ -31,6 +31,7 @@ NOT_SMOOTH = (
     "far_apart",
     "zeros-eps_zero",
     "constant_rows",
+    "tied",
     "130x2",
 )  # steep or undefined derivatives
 
@@ -151,6 +152,10 @@ def _grad_of(name: str, x: Array, **params: Any) -> Array:
 def test_extrema_share_among_ties() -> None:
     x = np.array([[3.0, 1.0, 3.0, 3.0], [np.nan, 1.0, 2.0, 5.0], [0.0, -0.0, -1.0, -2.0]])
     got = _grad_of("max", x, axes=(-1,))
+    assert got[0].tolist() == [1 / 3, 0, 1 / 3, 1 / 3]
+    assert np.isnan(got[1]).all()
+    assert got[2].tolist() == [0.5, 0.5, 0, 0]
+    got = _grad_of("min", -x, axes=(-1,))
     assert got[0].tolist() == [1 / 3, 0, 1 / 3, 1 / 3]
     assert np.isnan(got[1]).all()
     assert got[2].tolist() == [0.5, 0.5, 0, 0]

@@ -247,3 +247,41 @@ def test_merge_common() -> None:
     assert names(*merge_common((g.add(g.sum(leaf(3)), g.sum(leaf(3))),))) == ["sum", "sum", "add"]
     different = merge_common((g.sum(x, keepdims=True), g.sum(x)))
     assert names(*different) == ["sum", "sum"]
+
+
+def max_gradient(x: Value, dy: Value, *, swapped: bool = False, cast: bool = False, **axes: Any) -> Value:
+    """Returns the gradient of a maximum as one writes it: ties counted, the gradient divided, NaN kept."""
+    one, zero = (number(v, x.dtype) for v in (1.0, 0.0))
+    top = g.max(x, **(axes or LAST))
+    hit = g.equal(top, x) if swapped else g.equal(x, top)
+    ties = g.cast(hit, dtype=x.dtype) if cast else g.where(hit, one, zero)
+    shared = g.where(hit, g.div(dy, g.sum(ties, **(axes or LAST))), zero)
+    return g.where(g.equal(top, top), shared, top)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("cast", [False, True])
+def test_max_gradient(swapped: bool, cast: bool) -> None:
+    x = ir.constant(np.array([[1.0, 3.0, 3.0], [np.nan, 1.0, 2.0], [-np.inf] * 3, [0.0, -0.0, -1.0]]))
+    dy = leaf(4, 1)
+    node = check(max_gradient(x, dy, swapped=swapped, cast=cast), ["reduce_max_to_backward"])
+    assert node.inputs == (x, dy)
+
+
+def test_max_gradient_over_any_axes() -> None:
+    x, dy = leaf(2, 3, 5), leaf(1, 3, 1)
+    check(max_gradient(x, dy, axes=(0, -1), keepdims=True), ["reduce_max_to_backward"])
+    check(max_gradient(x, leaf(1, 1, 1), axes=None, keepdims=True), ["reduce_max_to_backward"])
+
+
+def test_not_a_max_gradient() -> None:
+    x = leaf(4, 4)
+    wide = max_gradient(x, leaf(4, 4))  # a gradient of every element, not of every window
+    assert names(*fuse((wide,))) == names(wide)
+    one, zero, top = number(1.0), number(0.0), g.max(x, **LAST)
+    hit = g.equal(x, top)
+    other = g.sum(g.where(hit, one, zero), axes=(0,), keepdims=True)  # counts along the other axis
+    wrong = g.where(g.equal(top, top), g.where(hit, g.div(leaf(4, 1), other), zero), top)
+    assert names(*fuse((wrong,))) == names(wrong)
+    zeros = g.where(hit, g.div(leaf(4, 1), g.sum(g.where(hit, one, zero), **LAST)), zero)  # NaN gives 0
+    assert names(*fuse((zeros,))) == names(zeros)

@@ -92,21 +92,20 @@ def _mean(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: P
     return (_spread(g, x, rules.narrow(g, scaled, x.dtype), params),)
 
 
-def _extremum(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
-    """The gradient is shared equally among ties; a window that holds a NaN gets NaN everywhere."""
-    (x,), (y,), (dy,) = inputs, outputs, grads
+def _max(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
+    """Shared equally among ties; a window that holds a NaN gets NaN everywhere: the fused op of its own."""
+    (x,), (dy,) = inputs, grads
     assert x is not None
     assert dy is not None
-    axes = normalize_axes(params["axes"], x.ndim)
-    wide_type = x.dtype.accumulator
-    zero = g.constant(0.0, wide_type)
-    hit = g.equal(x, _spread(g, x, y, params))
-    count = g.sum(g.where(hit, g.constant(1.0, wide_type), zero), axes=axes, keepdims=True)
-    kept = count.shape
-    top, share = rules.reshaped(g, y, kept), rules.wide(g, rules.reshaped(g, dy, kept))
-    share = g.where(g.not_equal(top, top), rules.wide(g, top), g.div(share, count))
-    taken = g.where(g.equal(top, top), g.where(hit, share, zero), share)
-    return (rules.narrow(g, taken, x.dtype),)
+    kept = reduced_shape(x.shape, normalize_axes(params["axes"], x.ndim), True)
+    return (g.reduce_max_to_backward(x, rules.reshaped(g, dy, kept)),)
+
+
+def _min(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
+    """``min(x) = -max(-x)``: the two signs cancel in the gradient."""
+    (x,) = inputs
+    assert x is not None
+    return _max(g, (g.neg(x),), outputs, grads, params)
 
 
 def _prod(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params: Params) -> Gradients:
@@ -317,12 +316,8 @@ OPS = (
     _entry("sum", _sum, NUMBERS, None, "Sum over axes (None is all), 0 over nothing; integers wrap."),
     _entry("prod", _prod, NUMBERS, None, "Product over axes (None is all), 1 over nothing; integers wrap."),
     _entry("mean", _mean, FLOATS, None, "Sum over axes divided by the count, NaN over nothing."),
-    _entry(
-        "max", _extremum, NUMBERS, _not_over_nothing("max"), "Largest element; NaN wins; -inf over nothing."
-    ),
-    _entry(
-        "min", _extremum, NUMBERS, _not_over_nothing("min"), "Smallest element; NaN wins; +inf over nothing."
-    ),
+    _entry("max", _max, NUMBERS, _not_over_nothing("max"), "Largest element; NaN wins; -inf over nothing."),
+    _entry("min", _min, NUMBERS, _not_over_nothing("min"), "Smallest element; NaN wins; +inf over nothing."),
     _arg_entry("argmax", "largest"),
     _arg_entry("argmin", "smallest"),
 )
