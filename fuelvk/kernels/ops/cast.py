@@ -58,10 +58,11 @@ def _on_cpu(function: str) -> Callable[..., None]:
 
 
 def _quick(source: DType, target: DType) -> ShaderRef | None:
-    """Returns the shader that casts whole words, for types of up to 32 bits; only some devices have it."""
-    if max(source.size, target.size) > 4 or source is target:
+    """Returns the shader that casts whole words; only some devices have it."""
+    if source is target:
         return None
-    stem = "cast/quick_floats" if source.is_float else "cast/quick_integers"
+    narrow = "cast/quick_floats" if source.is_float else "cast/quick_integers"
+    stem = "cast/quick_long" if source.size == 8 else narrow
     return spirv(stem, f"to_{target.key}", dtype=source)
 
 
