@@ -39,11 +39,15 @@ static inline double fv_choose_double(bool c, double a, double b) { return c ? a
 #define RESTRICT __restrict__
 #endif
 
-/* Wider vectors where the processor has them. Contraction is off by flag, so every clone gives the same bits. */
+/* Wider vectors where the processor has them; CLONES_256 for kernels that gain little from more than 256 bits, each
+ * clone being a third of the code and of the time to compile it. Contraction is off by flag, so every clone gives the
+ * same bits. */
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12 && defined(__x86_64__) && defined(__gnu_linux__)
 #define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#define CLONES_256 __attribute__((target_clones("arch=x86-64-v3", "default")))
 #else
 #define CLONES
+#define CLONES_256
 #endif
 
 #define FV_PASTE_(a, b) a##_##b

@@ -43,7 +43,7 @@
 
 /* The other types, in one rounding of a function that needs no second path. */
 #define DIRECT(f, key, T, widen, function, narrow)                                                                    \
-    static CLONES int f##_##key(const T *RESTRICT x, T *RESTRICT y, int64_t n, int64_t begin, int64_t end)           \
+    static CLONES_256 int f##_##key(const T *RESTRICT x, T *RESTRICT y, int64_t n, int64_t begin, int64_t end)           \
     {                                                                                                                 \
         (void)n;                                                                                                      \
         for (int64_t i = begin; i < end; i++) y[i] = (T)narrow(function(widen(x[i])));                                \
