@@ -16,6 +16,7 @@ from typing import Any
 
 from fuelvk.base.errors import ShaderBuildError, UnknownNameError, closest
 from fuelvk.shaderbuild.paths import REBUILD, output_dir, source_root
+from fuelvk.shaderbuild.relative import from_relative, to_relative
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -44,7 +45,7 @@ def read_module(path: Path) -> bytes:
     module = _unpacked(pack).get(path.name)
     if module is None:
         raise ValueError(f"{pack} has no {path.name}")
-    return module
+    return from_relative(module)
 
 
 def pack_of(folder: Path) -> Path:
@@ -61,7 +62,7 @@ def pack_modules(modules: Mapping[str, bytes]) -> bytes:
     import lzma
 
     sizes = json.dumps({name: len(modules[name]) for name in sorted(modules)}).encode()
-    content = b"".join([sizes, b"\n", *(modules[name] for name in sorted(modules))])
+    content = b"".join([sizes, b"\n", *(to_relative(modules[name]) for name in sorted(modules))])
     words = {"id": lzma.FILTER_LZMA2, "preset": 9, "lc": 2, "lp": 2, "pb": 2}
     return lzma.compress(content, format=lzma.FORMAT_XZ, filters=[words])
 

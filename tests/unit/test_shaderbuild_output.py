@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
+import zlib
 
 import pytest
 
 from fuelvk.shaderbuild import Variant, load_manifest
 from fuelvk.shaderbuild.paths import source_root
 from fuelvk.shaderbuild.reflect import reflect
+from fuelvk.shaderbuild.relative import from_relative, to_relative
 from fuelvk.shaderbuild.tables import discover
 
 PUSH_LIMIT = 128  # bytes every Vulkan device offers
@@ -51,3 +54,14 @@ def test_loading_is_light() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == "[]"
+
+
+def test_relative_ids_come_back() -> None:
+    modules = [v.spirv() for v in load_manifest().variants("reduce/floats")]
+    assert all(to_relative(m) != m and from_relative(to_relative(m)) == m for m in modules)
+    rng = random.Random(1)
+    for words in range(40):  # not SPIR-V at all
+        noise = rng.randbytes(4 * words)
+        assert from_relative(to_relative(noise)) == noise
+    plain, relative = (zlib.compress(b"".join(make(m) for m in modules)) for make in (bytes, to_relative))
+    assert len(relative) < 0.8 * len(plain)
