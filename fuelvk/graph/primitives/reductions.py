@@ -176,6 +176,7 @@ def _samples_of(op: str) -> SampleInputs:
             ((2, 16385), (1,), False),
             ((16390, 3), (0,), False),
             ((2, 3, 0), (1,), False),
+            ((2, 3, 0), (1, 2), False),
             ((4, 5), (), True),
         )
         for shape, axes, keepdims in cases:

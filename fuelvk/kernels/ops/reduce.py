@@ -192,6 +192,8 @@ def _on_vulkan(shaders: _Shaders, dtype: DType) -> Callable[..., None]:
         if not elements(target.shape):
             return
         axes = normalize_axes(params["axes"], len(view.shape))
+        if 0 in view.shape:  # nothing to reduce, in one axis
+            view, axes = Layout.of((*target.shape, 0)), (len(target.shape),)
         walk = walk_of(view, axes)
         if walk is None:
             view, axes = walkable(view, axes)
