@@ -11,6 +11,7 @@ import numpy as np
 from cpu_reference import c as ckernels
 from fuelvk.base.dtypes import DType
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv
+from fuelvk.kernels.ops._choose import choose_shader, choose_words
 from fuelvk.kernels.ops._elements import copy_shaders, grid, padded, wide_or_small
 from fuelvk.kernels.ops._movement import movement
 from fuelvk.kernels.ops._pointwise import operand_boxes
@@ -60,13 +61,20 @@ def _on_cpu(function: str, dtype: DType) -> Callable[..., None]:
 
 def _on_vulkan(dtype: DType) -> Callable[..., None]:
     small, wide = _shader(dtype.size), _shader(dtype.size, "wide")
+    words = choose_shader("masked_fill", dtype.size)
 
     def kernel(
         inputs: Any, outputs: Any, layouts: Any, params: Mapping[str, Any], context: VulkanContext
     ) -> None:
         dtypes = (dtype, DType.BOOL, dtype)
-        value = filler(params["value"], dtype).tobytes().ljust(8, b"\0")
+        one = filler(params["value"], dtype).tobytes()
+        value = one.ljust(8, b"\0")
         for operands, output, target in operand_boxes(context, inputs, outputs[0], layouts, dtypes, _RANK):
+            flat = operands.flat and not any(operands.ones)
+            (x, mask), (x0, mask0) = operands.buffers, operands.offsets
+            four, places = (mask, x, x, output), (mask0, x0, x0, target.offset)
+            if flat and choose_words(context, words, dtype.size, operands.count, four, places, one):
+                continue
             shader = wide_or_small(small, wide, context.caps, operands.count)
             groups = grid(shader, context, operands.count)
             extents = padded(operands.shape, _RANK, 1)[1:]
@@ -77,9 +85,7 @@ def _on_vulkan(dtype: DType) -> Callable[..., None]:
                 (*operands.buffers, output),
                 0b100,
                 _PARAMS.pack(operands.count, groups[0], *offsets, value, *extents, *operands.walks(_RANK)),
-                entry="masked_fill_flat"
-                if operands.flat and not any(operands.ones)
-                else "masked_fill_strided",
+                entry="masked_fill_flat" if flat else "masked_fill_strided",
             )
 
     return kernel
@@ -93,7 +99,7 @@ def _rows(dtype: DType) -> tuple[Registration, ...]:
         on_vulkan=_on_vulkan(dtype),
         on_cpu=_on_cpu(function, dtype),
         shader=_shader(dtype.size),
-        optional=(_shader(dtype.size, "wide"), *copy_shaders()),
+        optional=(_shader(dtype.size, "wide"), choose_shader("masked_fill", dtype.size), *copy_shaders()),
         function=function,
         wrapper=__file__,
         caps=KernelCaps(strided_input=True),

@@ -15,6 +15,7 @@ from fuelvk.graph.types import PrimitiveId
 from fuelvk.kernels._cpu import c_kernel, numpy_reference
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv, vulkan
 from fuelvk.kernels.claims import STRICT_EXACT
+from fuelvk.kernels.ops._choose import choose_shader, choose_words
 from fuelvk.kernels.ops._elements import also_of, copy_shaders, grid, padded
 from fuelvk.kernels.ops._pointwise import operand_boxes
 from fuelvk.kernels.primitive_costs import primitive_cost_cpu, primitive_cost_vulkan
@@ -39,7 +40,7 @@ def _on_cpu(function: str) -> Callable[..., None]:
     return kernel
 
 
-def _on_vulkan(shader: ShaderRef, dtype: DType) -> Callable[..., None]:
+def _on_vulkan(shader: ShaderRef, words: ShaderRef, dtype: DType) -> Callable[..., None]:
     def kernel(
         inputs: Sequence[Buffer],
         outputs: Sequence[Buffer],
@@ -49,16 +50,20 @@ def _on_vulkan(shader: ShaderRef, dtype: DType) -> Callable[..., None]:
     ) -> None:
         dtypes = (DType.BOOL, dtype, dtype, dtype)
         for operands, output, target in operand_boxes(context, inputs, outputs[0], layouts, dtypes, _RANK):
+            buffers = (*operands.buffers, output)
+            offsets = (*operands.offsets, target.offset)
+            flat = operands.flat and not any(operands.ones)
+            if flat and choose_words(context, words, dtype.size, operands.count, buffers, offsets):
+                continue
             groups = grid(shader, context, operands.count)
             extents = padded(operands.shape, _RANK, 1)[1:]
-            offsets = (*operands.offsets, target.offset)
             context.dispatch(
                 shader,
                 groups,
-                (*operands.buffers, output),
+                buffers,
                 0b1000,
                 _PARAMS.pack(operands.count, groups[0], *offsets, *extents, *operands.walks(_RANK)),
-                entry="where_flat" if operands.flat and not any(operands.ones) else "where_strided",
+                entry="where_flat" if flat else "where_strided",
             )
 
     return kernel
@@ -67,10 +72,11 @@ def _on_vulkan(shader: ShaderRef, dtype: DType) -> Callable[..., None]:
 def _rows(dtype: DType) -> tuple[Registration, ...]:
     dtypes = (DType.BOOL, dtype, dtype, dtype)
     shader = spirv("pointwise/where", "where_flat", bytes=dtype.size)
+    words = choose_shader("where", dtype.size)
     row = vulkan(
         WHERE,
         dtypes,
-        _on_vulkan(shader, dtype),
+        _on_vulkan(shader, words, dtype),
         shaders=(shader,),
         cost=primitive_cost_vulkan("where", dtypes),
         precision=STRICT_EXACT,
@@ -80,7 +86,7 @@ def _rows(dtype: DType) -> tuple[Registration, ...]:
     cost = primitive_cost_cpu("where", dtypes)
     function = f"where_b{dtype.size}"
     return (
-        also_of(row, *copy_shaders()),
+        also_of(row, words, *copy_shaders()),
         c_kernel(
             WHERE,
             dtypes,

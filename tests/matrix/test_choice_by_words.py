@@ -1,0 +1,36 @@
+"""where and masked_fill over contiguous operands: every tail of a group of eight, against the C kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fuelvk.base.dtypes import DType
+from fuelvk.kernels.ops import _choose
+from fuelvk.runtime.devices import Device, VulkanDevice
+from tests.matrix.test_strided_primitives import agree
+
+pytestmark = pytest.mark.device
+DTYPES = (DType.U8, DType.F16, DType.F32, DType.I64, DType.F64)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.key)
+@pytest.mark.parametrize("tail", range(8))
+def test_every_tail(tail: int, dtype: DType, gpu: VulkanDevice, cpu: Device) -> None:
+    n = 40000 + tail
+    rng = np.random.default_rng(tail)
+    x, y = (rng.integers(1, 100, n + 8).astype(dtype.numpy) for _ in range(2))
+    mask = rng.random(n + 8) < 0.4
+    for start in (0, 8, 1):  # from a word on, from a later one, and from within one
+        a, b, m = (v[start : start + n] for v in (x, y, mask))
+        agree("where", (DType.BOOL, dtype, dtype, dtype), (m, a, b), {}, gpu, cpu)
+        agree("masked_fill", (dtype, DType.BOOL, dtype), (a, m), {"value": 101}, gpu, cpu)
+
+
+def test_words_are_used_where_a_device_has_them(gpu: VulkanDevice) -> None:
+    """The test above would pass without them."""
+    caps = gpu.capabilities
+    if caps.addressing != "bda" or "i64" not in caps.features:
+        pytest.skip("words need device addresses and 64-bit integers")
+    for dtype in DTYPES:
+        assert not isinstance(_choose.choose_shader("where", dtype.size).select(caps), str)
