@@ -36,10 +36,14 @@ if TYPE_CHECKING:
 
 BLOCK = 16384
 _ROWS = struct.Struct("<4I3iI8s")
+_PARTIALS = struct.Struct("<4I2i4x8x")
 _COLUMNS = struct.Struct("<4I2i2I3i4x8s")
 _PAIRED, _FROM_WIDE, _TO_WIDE, _GROUPED = 1, 2, 4, 8
 # Below this many rows a column is one invocation's, since most of its partials are empty.
 _COLUMNS_ALONE = 64
+# From this many rows on the partials of whole strips of columns are made first, which reads memory in long pieces.
+_PARTIALS_FROM = 512
+_PARTS, _STRIP, _TEAM = 64, 512, 8  # partials a column, pairs of columns a strip, invocations that share one
 # Pairs of columns an invocation of wide workgroups takes.
 _SPAN = {4: 4, 2: 4, 8: 2}
 
@@ -68,6 +72,9 @@ class _Shaders:
     first_rows: ShaderRef
     columns: tuple[ShaderRef, ShaderRef]  # small, wide
     first_columns: tuple[ShaderRef, ShaderRef]
+    partials: (
+        ShaderRef | None
+    )  # the 64 partials of many neighbouring columns, where there is a kernel for them
 
 
 def order(rank: int, axes: Sequence[int]) -> tuple[int, ...]:
@@ -127,7 +134,26 @@ class _Call:
             self._dispatch(x, x0, walk, partial, 0, blocks, flags | _TO_WIDE * self.narrow, count, last=False)
             x, x0, flags = partial, 0, _FROM_WIDE * self.narrow
             walk = _Walk(walk.outer, blocks, walk.inner, blocks * walk.inner, walk.inner, 1)
+        if not flags:
+            x, x0, walk = self._partials(x, x0, walk)
         self._dispatch(x, x0, walk, y, y0, 1, flags, count, last=True)
+
+    def _partials(self, x: Buffer, x0: int, walk: _Walk) -> tuple[Buffer, int, _Walk]:
+        """Returns what is left to reduce: the partials of long columns, or the walk as it was."""
+        shader, context = self.shaders.partials, self.context
+        side_by_side = walk.outer == 1 and walk.inner_stride == 1 and not walk.in_rows
+        even = not any(v % 2 for v in (x0, walk.inner, walk.step))
+        if shader is None or walk.n < _PARTIALS_FROM or not (side_by_side and even):
+            return x, x0, walk
+        if isinstance(shader.select(context.caps), str):
+            return x, x0, walk
+        pairs = walk.inner // 2
+        items = _PARTS * -(-pairs // _STRIP)
+        groups = context.fold(-(-items // (shader.workgroup(context.caps)[0] // _TEAM)))
+        partial = context.scratch(_PARTS * walk.inner * self.dtype.size)
+        words = _PARTIALS.pack(items, walk.n, groups[0], pairs, x0, walk.step // 2)
+        context.dispatch(shader, groups, (x, partial), 0b10, words)
+        return partial, 0, _Walk(1, _PARTS, walk.inner, 0, walk.inner, 1)
 
     def _dispatch(
         self,
@@ -221,6 +247,9 @@ def _shaders(op: str, dtype: DType) -> _Shaders:
         spirv(f"reduce/{kind}s", f"{before}_rows", dtype=dtype),
         columns(op),
         columns(before),
+        spirv("reduce/partials", f"{before}_partials", dtype=dtype, shape="wide")
+        if dtype is DType.F32
+        else None,
     )
 
 
@@ -246,6 +275,7 @@ def _rows(op: str, dtype: DType, precision: PrecisionGuarantee) -> tuple[Registr
             shaders.first_rows,
             shaders.columns[1],
             *shaders.first_columns,
+            *(() if shaders.partials is None else (shaders.partials,)),
             *copy_shaders(),
         ),
         c_kernel(
