@@ -1,4 +1,4 @@
-"""where and masked_fill over contiguous operands: every tail of a group of eight, against the C kernels."""
+"""where, masked_fill and comparisons over contiguous operands: every tail of a group of eight, against the C kernels."""
 
 from __future__ import annotations
 
@@ -25,6 +25,24 @@ def test_every_tail(tail: int, dtype: DType, gpu: VulkanDevice, cpu: Device) -> 
         a, b, m = (v[start : start + n] for v in (x, y, mask))
         agree("where", (DType.BOOL, dtype, dtype, dtype), (m, a, b), {}, gpu, cpu)
         agree("masked_fill", (dtype, DType.BOOL, dtype), (a, m), {"value": 101}, gpu, cpu)
+
+
+@pytest.mark.parametrize("dtype", [DType.F32, DType.F16, DType.BF16, DType.I32], ids=lambda d: d.key)
+@pytest.mark.parametrize("op", ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"])
+def test_every_comparison(op: str, dtype: DType, gpu: VulkanDevice, cpu: Device) -> None:
+    """Every tail, either operand or neither a single element, NaN, and starts on a word and within one."""
+    n = 40000
+    rng = np.random.default_rng(5)
+    x, y = (rng.integers(-3, 3, n + 16).astype(dtype.numpy) for _ in range(2))
+    if dtype.is_float:
+        x[::7], y[::5] = np.nan, np.nan
+    for tail in range(8):
+        a, b = x[8 : n + 8 + tail], y[: n + tail]
+        agree(op, (dtype, dtype, DType.BOOL), (a, b), {}, gpu, cpu)
+    for one in (9, 10, 11, 13):
+        agree(op, (dtype, dtype, DType.BOOL), (x[:n], np.broadcast_to(y[one], n)), {}, gpu, cpu)
+        agree(op, (dtype, dtype, DType.BOOL), (np.broadcast_to(x[one], n), y[8 : n + 8]), {}, gpu, cpu)
+    agree(op, (dtype, dtype, DType.BOOL), (x[1 : n + 1], y[:n]), {}, gpu, cpu)
 
 
 def test_words_are_used_where_a_device_has_them(gpu: VulkanDevice) -> None:

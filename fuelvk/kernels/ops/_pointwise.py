@@ -14,7 +14,17 @@ from fuelvk.base.shapes import Layout, Shape, collapse, elements
 from fuelvk.graph.types import OpId, PrimitiveId
 from fuelvk.kernels._cpu import c_kernel, numpy_reference
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv, vulkan
-from fuelvk.kernels.ops._elements import EACH, also_of, copy_shaders, gathered, grid, padded, share
+from fuelvk.kernels.ops._elements import (
+    EACH,
+    also_of,
+    copy_shaders,
+    gathered,
+    grid,
+    padded,
+    share,
+    spread,
+    team_of,
+)
 from fuelvk.kernels.ops._ranges import boxes, in_reach
 from fuelvk.kernels.primitive_costs import primitive_cost_cpu, primitive_cost_vulkan
 from fuelvk.kernels.types import KernelCaps, PrecisionGuarantee, Registration
@@ -28,6 +38,8 @@ WIDE_FROM = 32768
 _PAIRED, _ONE_A = 1, 2  # operand i that is a single element: _ONE_A << i
 _UNARY = struct.Struct("<10I5i")
 _BINARY = struct.Struct("<11I10i")
+_WORDS = struct.Struct("<8I")
+_GROUP = 8  # elements: the results of one word
 
 
 Words = Callable[[Mapping[str, Any]], bytes]
@@ -116,6 +128,7 @@ def _kernel(
     pack: Callable[..., bytes],
     words: Words,
     table: Callable[[], bytes] | None,
+    bytewise: ShaderRef | None,
 ) -> Any:
     def kernel(
         inputs: Sequence[Buffer],
@@ -127,6 +140,8 @@ def _kernel(
         dtypes = (*(dtype,) * len(inputs), result)
         constants = () if table is None else (context.constant(table()),)
         for operands, output, target in operand_boxes(context, inputs, outputs[0], layouts, dtypes, _RANK):
+            if bytewise is not None and _by_words(context, bytewise, dtype, operands, output, target):
+                continue
             shader, each = small, EACH
             for candidate, least, most in paired:
                 fits = least <= operands.count < most and not isinstance(candidate.select(context.caps), str)
@@ -145,6 +160,28 @@ def _kernel(
             )
 
     return kernel
+
+
+def _by_words(
+    context: VulkanContext,
+    shader: ShaderRef,
+    dtype: DType,
+    operands: Operands,
+    output: Buffer,
+    target: Layout,
+) -> bool:
+    """Records a comparison by whole words where all of it starts on one; returns whether it did."""
+    if not operands.flat or operands.count < WIDE_FROM or isinstance(shader.select(context.caps), str):
+        return False
+    used = (o for o, one in zip(operands.offsets, operands.ones, strict=True) if not one)
+    if target.offset % _GROUP or any(offset * dtype.size % 8 for offset in used):
+        return False
+    groups, each = spread(shader, context, -(-operands.count // _GROUP))
+    flags = _flags(operands, target)
+    places = (*operands.offsets, target.offset)
+    words = _WORDS.pack(operands.count, groups[0], each, team_of(context.caps), flags, *places)
+    context.dispatch(shader, groups, (*operands.buffers, output), 1 << len(operands.buffers), words)
+    return True
 
 
 def _pack_unary(operands: Operands, groups_x: int, each: int, target: Layout) -> bytes:
@@ -219,12 +256,14 @@ def shader_row(
     table: Callable[[], bytes] | None = None,
     work: float = 1,
     op_id: OpId | None = None,
+    bytewise: ShaderRef | None = None,
 ) -> Registration:
     """Returns the Vulkan row of a pointwise op for one dtype.
 
     ``stem`` holds the entries ``<op>_flat`` and ``<op>_strided``; ``shapes`` are those it comes in beside "small", None
     where it has no axis of that name. ``words`` gives the parameters as the shader's last push constants, ``table`` the
-    contents of a last buffer, ``work`` how many times the op's own operations it takes.
+    contents of a last buffer, ``work`` how many times the op's own operations it takes. ``bytewise`` is the
+    shader for results of a byte by whole words, which only some devices have.
     """
     dtypes = (dtype,) * inputs + (result or dtype,)
     axes = {} if shapes is None else {"shape": "small"}
@@ -234,7 +273,7 @@ def shader_row(
     ]
     doubled = inputs == 1 and stem == "pointwise/integer"
     pack = _pack_unary if inputs == 1 and not doubled else _pack_binary
-    kernel = _kernel(op, dtype, result or dtype, small, paired, pack, words, table)
+    kernel = _kernel(op, dtype, result or dtype, small, paired, pack, words, table, bytewise)
     row = vulkan(
         op_id or PrimitiveId(op),
         dtypes,
@@ -245,7 +284,7 @@ def shader_row(
         wrapper=wrapper,
         caps=KernelCaps(strided_input=True),
     )
-    return also_of(row, *(ref for ref, _, _ in paired), *copy_shaders())
+    return also_of(row, *(ref for ref, _, _ in paired), *((bytewise,) if bytewise else ()), *copy_shaders())
 
 
 def cpu_rows(
@@ -291,6 +330,7 @@ def pointwise(
     words: Words = _no_words,
     numbers: Numbers = _nothing,
     op_id: OpId | None = None,
+    bytewise: ShaderRef | None = None,
 ) -> tuple[Registration, ...]:
     """Returns the table rows of a pointwise op for one dtype: ``shader_row`` and ``cpu_rows``.
 
@@ -308,6 +348,7 @@ def pointwise(
         shapes=PAIRS_AND_WIDE if shapes else None,
         words=words,
         op_id=op_id,
+        bytewise=bytewise,
     )
     rest = cpu_rows(
         op, dtype, inputs, precision=precision, wrapper=wrapper, result=result, numbers=numbers, op_id=op_id
