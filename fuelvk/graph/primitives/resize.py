@@ -82,13 +82,13 @@ def _forward(g: Builder, inputs: Values, outputs: Outputs, grads: Values, params
 
 
 _CASES: tuple[tuple[tuple[int, ...], tuple[int, int]], ...] = (
-    ((1, 1), (1, 1)),
     ((2, 3, 4, 5), (8, 15)),
     ((2, 7, 9), (3, 4)),
     ((3, 5), (1, 7)),
-    ((1, 1, 6, 5), (6, 5)),
 )
 _ONCE: tuple[tuple[tuple[int, ...], tuple[int, int]], ...] = (
+    ((1, 1), (1, 1)),
+    ((1, 1, 6, 5), (6, 5)),
     ((0, 2, 3), (5, 5)),
     ((2, 4, 3), (0, 5)),
     ((1, 1, 1), (9, 130)),
