@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from fuelvk.vulkan.features import DeviceInfo
@@ -23,6 +24,24 @@ class Capabilities:
     max_shared_memory: int
     unified_memory: bool
     fingerprint: str
+    loop_iterations: int = 0  # of one invocation, all its loops together; 0: no limit
+
+
+_LLVMPIPE = 13  # VkDriverId
+_CUT_LOOPS = 65535
+_UNCUT_SINCE = 25
+
+
+def loop_limit(info: DeviceInfo) -> int:
+    """Returns after how many iterations a device ends an invocation's loops, 0 where it does not.
+
+    Mesa's CPU driver counts the iterations of all loops of an invocation together and leaves them after 65,535,
+    results unwritten: seen in 22.3, no longer in 25.0. Versions between are taken to do so.
+    """
+    if info.driver_id != _LLVMPIPE:
+        return 0
+    version = re.search(r"Mesa (\d+)", info.driver_info)
+    return 0 if version and int(version[1]) >= _UNCUT_SINCE else _CUT_LOOPS
 
 
 def guaranteed_subgroup(info: DeviceInfo) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 from fuelvk.base import env
 from fuelvk.base.errors import DeviceLostError, FuelvkError, ParameterError, UnsupportedError
 from fuelvk.vulkan.buffers import Buffer
-from fuelvk.vulkan.capabilities import Capabilities, guaranteed_subgroup
+from fuelvk.vulkan.capabilities import Capabilities, guaranteed_subgroup, loop_limit
 from fuelvk.vulkan.command_pools import CommandPools
 from fuelvk.vulkan.commands import Recorder, Recording, Structures
 from fuelvk.vulkan.features import EXTENSIONS, DeviceInfo, enabled_chain
@@ -296,6 +296,7 @@ class Device:
             max_shared_memory=info.limits.max_shared_memory,
             unified_memory=self.unified_memory,
             fingerprint=info.fingerprint,
+            loop_iterations=loop_limit(info),
         )
 
     def _check_range(self, buffer: Buffer, offset: int, nbytes: int) -> None:

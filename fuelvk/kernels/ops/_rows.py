@@ -49,6 +49,25 @@ def fits_index(shapes: Shapes, params: Mapping[str, Any], capabilities: Any) -> 
     )
 
 
+def too_many_iterations(capabilities: Any, iterations: int) -> str | None:
+    """Returns why a device that ends long loops refuses ``iterations`` of one invocation, None where it does not."""
+    limit = capabilities.loop_iterations
+    if not limit or iterations < limit:
+        return None
+    return f"{iterations} loop iterations of an invocation; this driver ends them after {limit}"
+
+
+def in_passes(passes: int) -> Callable[[Shapes, Mapping[str, Any], Any], str | None]:
+    """Returns the ``admits`` of a kernel whose row of the last axis is walked ``passes`` times, 64 columns a step."""
+
+    def admits(shapes: Shapes, params: Mapping[str, Any], capabilities: Any) -> str | None:
+        columns = shapes[0][-1] if shapes[0] else 0
+        steps = passes * (columns // _ROW_THREADS + 16)
+        return fits_index(shapes, params, capabilities) or too_many_iterations(capabilities, steps)
+
+    return admits
+
+
 def _cpu(name: str, dtype: DType) -> Callable[..., None]:
     function = f"{name}_{dtype.key}"
 
@@ -110,8 +129,12 @@ def row_op(
     cpu_cost: CostFunction,
     vulkan_cost: Callable[..., Any],
     precision: PrecisionGuarantee,
+    passes: int,
 ) -> tuple[Registration, ...]:
-    """Returns the table rows of a row op with up to ``inputs`` inputs of one dtype, for every float type."""
+    """Returns the table rows of a row op with up to ``inputs`` inputs of one dtype, for every float type.
+
+    ``passes`` is how often its kernel walks a row.
+    """
     name = op_id.name.lower()
     found: list[Registration] = []
     for dtype in FLOATS:
@@ -126,7 +149,7 @@ def row_op(
                 cost=_bound_dtype(vulkan_cost, dtype),
                 precision=precision,
                 wrapper=wrapper,
-                admits=fits_index,
+                admits=in_passes(passes),
             ),
             c_kernel(
                 op_id,

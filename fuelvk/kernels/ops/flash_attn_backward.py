@@ -25,6 +25,7 @@ from fuelvk.kernels.claims import (
 )
 from fuelvk.kernels.costs import cost_attn_backward_cpu, cost_attn_backward_vulkan
 from fuelvk.kernels.ops._attention import POSITION_LIMIT, c_arguments, call_words
+from fuelvk.kernels.ops.flash_attn import block_steps, enough_workers
 from fuelvk.kernels.types import PrecisionGuarantee, Registration, Shapes
 
 if TYPE_CHECKING:
@@ -131,11 +132,12 @@ class _Shaders:
     keys: int = 1
     paired: bool = False
 
-    def grid(self, context: VulkanContext, units: int) -> tuple[int, int, int]:
-        """Returns one group a unit, or the workers that share them."""
+    def grid(self, context: VulkanContext, units: int, steps: int) -> tuple[int, int, int]:
+        """Returns one group a unit, or the workers that share them; ``steps`` are a unit's loop iterations at most."""
         if not self.paired:
             return context.fold(units)
-        return min(units, _WORKERS_CPU if context.caps.device_type == "cpu" else _WORKERS_GPU), 1, 1
+        workers = _WORKERS_CPU if context.caps.device_type == "cpu" else _WORKERS_GPU
+        return min(units, enough_workers(context.caps, workers, units, steps)), 1, 1
 
 
 def _vulkan(op: _Gradients, dtype: DType, choices: tuple[_Shaders, ...]) -> Callable[..., None]:
@@ -175,11 +177,13 @@ def _vulkan(op: _Gradients, dtype: DType, choices: tuple[_Shaders, ...]) -> Call
                 )
 
             if chunk.blocks:
-                grid = shaders.grid(context, chunk.pairs * chunk.blocks * (_BLOCK_ROWS // shaders.rows))
+                units = chunk.pairs * chunk.blocks * (_BLOCK_ROWS // shaders.rows)
+                grid = shaders.grid(context, units, 3 * width // _KEYS * block_steps(p.D))
                 rows = (q, k, v, dy, slopes, lens, call, work, error, dq)
                 context.dispatch(shaders.weights, grid, rows, 0b1110000000, words(grid))
             if wants & ~_WANTS[0] and p.Sk:
-                grid = shaders.grid(context, chunk.pairs * -(-p.Sk // shaders.keys))
+                units = chunk.pairs * -(-p.Sk // shaders.keys)
+                grid = shaders.grid(context, units, 8 * chunk.blocks * block_steps(p.D))
                 keys = (q, dy, lens, call, work, sums, error, dk, dv)
                 context.dispatch(shaders.collect, grid, keys, 0b111100000, words(grid))
 

@@ -22,7 +22,7 @@ from fuelvk.kernels.costs import (
     cost_fused_softmax_cross_entropy_vulkan,
 )
 from fuelvk.kernels.ops._loss import LOSS, finish_words, ignored_words, row_flags
-from fuelvk.kernels.ops._rows import fits_index, row_groups
+from fuelvk.kernels.ops._rows import in_passes, row_groups
 from fuelvk.kernels.types import Registration
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _on_vulkan(dtype: DType, accumulator: DType) -> Registration:
         precision=STRICT_CROSS_ENTROPY if strict else CROSS_ENTROPY_IN_F32,
         wrapper=__file__,
         name="vulkan.cross_entropy" if strict else "vulkan.cross_entropy_f32",
-        admits=fits_index,
+        admits=in_passes(2),
     )
 
 

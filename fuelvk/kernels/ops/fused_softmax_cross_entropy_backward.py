@@ -22,7 +22,7 @@ from fuelvk.kernels.costs import (
     cost_fused_softmax_cross_entropy_vulkan,
 )
 from fuelvk.kernels.ops._loss import LOSS, finish_words, ignored_words, row_flags
-from fuelvk.kernels.ops._rows import fits_index, row_groups
+from fuelvk.kernels.ops._rows import in_passes, row_groups
 from fuelvk.kernels.types import Registration
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _rows(dtype: DType) -> tuple[Registration, ...]:
             cost=partial(cost_fused_softmax_cross_entropy_vulkan, dtype=dtype),
             precision=STRICT_CROSS_ENTROPY_BACKWARD,
             wrapper=__file__,
-            admits=fits_index,
+            admits=in_passes(3),
         ),
         c_kernel(
             OP,

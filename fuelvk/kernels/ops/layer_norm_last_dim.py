@@ -14,4 +14,5 @@ IMPLS = row_op(
     cpu_cost=partial(cost_norm_family_cpu, kind="layer"),
     vulkan_cost=cost_layer_norm_vulkan,
     precision=STRICT_LAYER_NORM,
+    passes=3,
 )

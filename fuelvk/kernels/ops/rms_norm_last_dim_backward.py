@@ -14,4 +14,5 @@ IMPLS = row_op(
     cpu_cost=partial(cost_norm_family_cpu, kind="rms"),
     vulkan_cost=cost_rms_norm_vulkan,
     precision=STRICT_RMS_NORM_BACKWARD,
+    passes=3,
 )

@@ -14,4 +14,5 @@ IMPLS = row_op(
     cpu_cost=partial(cost_norm_family_cpu, kind="softmax"),
     vulkan_cost=cost_softmax_vulkan,
     precision=STRICT_SOFTMAX,
+    passes=3,
 )
