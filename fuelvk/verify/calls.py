@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,10 @@ def calls(suite: Suite, op: OpEntry, dtypes: tuple[DType, ...], level: Level) ->
     samples = suite.samples(op, dtypes)
     chosen = samples if not effort.samples else _telling(samples, effort.samples)
     seed = int.from_bytes(hashlib.sha256(f"{SEED}calls{op.name}{dtypes}".encode()).digest()[:8], "big")
-    return (*chosen, *_generated(op, dtypes, samples, effort, np.random.default_rng(seed)))
+    taken = {s.label for s in chosen}
+    generated = _generated(op, dtypes, samples, effort, np.random.default_rng(seed))
+    # Results are kept by label, so a generator's may not be a sample's.
+    return (*chosen, *(replace(s, label=f"{s.label}-made") if s.label in taken else s for s in generated))
 
 
 def size(sample: Sample) -> int:
