@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from fuelvk.base.dtypes import DType
-from fuelvk.graph.registry import FusedOps
-from fuelvk.kernels.ops.flash_attn import block_steps, enough_workers
+from fuelvk.graph.registry import FusedOpId, FusedOps
+from fuelvk.kernels.ops._attention import block_steps, enough_workers
 from fuelvk.registry import default_kernel_registry
 from fuelvk.vulkan.capabilities import Capabilities, loop_limit
 from tests.matrix.test_portable import bare
@@ -38,6 +38,49 @@ def test_long_rows_are_refused_where_they_would_be_cut() -> None:
     assert kernel.admits(((1, 1_000_000), (1, 1_000_000)), {}, cut) is None
     assert "ends them after 65535" in str(kernel.admits(((1, 2_000_000), (1, 2_000_000)), {}, cut))
     assert kernel.admits(((1, 2_000_000), (1, 2_000_000)), {}, bare("ssbo")) is None
+
+
+@pytest.mark.parametrize("op", [FusedOps.FLASH_ATTN, FusedOps.PAGED_ATTN, FusedOps.FLASH_ATTN_BACKWARD_K])
+def test_long_caches_are_refused_where_they_would_be_cut(op: FusedOpId) -> None:
+    """A million keys by every kernel of attention."""
+    shapes = {
+        FusedOps.FLASH_ATTN: (
+            (1, 1, 1, 64),
+            (1, 1, 1 << 20, 64),
+            (1, 1, 1 << 20, 64),
+            None,
+            None,
+            (1, 1, 1, 64),
+        ),
+        FusedOps.PAGED_ATTN: (
+            (1, 1, 1, 64),
+            (4, 16, 1, 64),
+            (4, 16, 1, 64),
+            (1, 1 << 16),
+            (1,),
+            None,
+            (1, 1, 1, 64),
+        ),
+    }.get(
+        op,
+        (
+            (1, 1, 1, 64),
+            (1, 1, 1 << 20, 64),
+            (1, 1, 1 << 20, 64),
+            (1, 1, 1, 64),
+            None,
+            None,
+            (1, 1, 1 << 20, 64),
+        ),
+    )
+    params = {"causal_offset": None}
+    on_vulkan = [
+        i for b, i in default_kernel_registry().impls_for(op) if b == "vulkan" and i.dtypes[0] is DType.F32
+    ]
+    portable = on_vulkan[-1]
+    cut = replace(bare("bda"), loop_iterations=65535)
+    assert portable.admits(shapes, params, bare("bda")) is None
+    assert "ends them after 65535" in str(portable.admits(shapes, params, cut))
 
 
 def test_attention_shares_its_tiles_among_more_workers() -> None:

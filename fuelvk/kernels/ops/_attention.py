@@ -4,19 +4,40 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fuelvk.base.dtypes import DType
 from fuelvk.base.shapes import Layout
 from fuelvk.graph.ops._attention import AttnParams
+from fuelvk.kernels.ops._rows import too_many_iterations
+
+if TYPE_CHECKING:
+    from fuelvk.vulkan import Capabilities
 
 CAUSAL, HAS_SLOPES, HAS_LENS, HAS_OFFSET = 1, 2, 4, 8
 POSITION_LIMIT = 1 << 30
 INDEX_LIMIT = 1 << 31
+KEYS = 64  # of a block
 CALL = struct.Struct("<10i8s8s25i")
 SCALARS = {DType.F32: "<f4x", DType.F64: "<d"}
+
+
+def block_steps(d: int) -> int:
+    """Returns more than the loop iterations a subgroup spends on a block of 64 keys (80 were counted at D = 32)."""
+    return 40 + 40 * -(-d // 16)
+
+
+def enough_workers(caps: Capabilities, wanted: int, units: int, steps: int) -> int:
+    """Returns ``wanted``, or more where a driver would end the loops of workers that take ``steps`` a unit."""
+    limit = caps.loop_iterations
+    return max(wanted, -(-units * steps // (limit * 7 // 8))) if limit else wanted
+
+
+def too_many_keys(caps: Capabilities, keys: int, d: int) -> str | None:
+    """Returns why a driver that ends long loops cannot walk ``keys`` keys in one invocation, else None."""
+    return too_many_iterations(caps, -(-keys // KEYS) * block_steps(d))
 
 
 def window(given: int | None) -> int:

@@ -16,14 +16,22 @@ from fuelvk.kernels._cpu import c_kernel, numpy_reference
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv, vulkan
 from fuelvk.kernels.claims import STRICT_ATTN
 from fuelvk.kernels.costs import cost_attn_cpu, cost_attn_vulkan
-from fuelvk.kernels.ops._attention import INDEX_LIMIT, POSITION_LIMIT, c_arguments, call_words
-from fuelvk.kernels.ops._rows import too_many_iterations
+from fuelvk.kernels.ops._attention import (
+    INDEX_LIMIT,
+    KEYS,
+    POSITION_LIMIT,
+    block_steps,
+    c_arguments,
+    call_words,
+    enough_workers,
+    too_many_keys,
+)
 from fuelvk.kernels.types import KernelCaps, Registration, Shapes
 
 if TYPE_CHECKING:
     from fuelvk.vulkan import Buffer, Capabilities
 
-_KEYS, _PIECE = 64, 1024
+_PIECE = 1024
 _TILES = (4, 8)  # query rows of a subgroup
 _SUBGROUPS = struct.Struct("<2I3i")
 # Below so many tiles the pieces of the keys are worked on side by side.
@@ -65,30 +73,15 @@ def _call_words(
     return call_words(p, (q, k, v, y), slopes, lens, dtype, error_word, count)
 
 
-def block_steps(d: int) -> int:
-    """Returns more than the loop iterations a subgroup spends on a block of 64 keys (80 were counted at D = 32)."""
-    return 40 + 40 * -(-d // 16)
-
-
-def enough_workers(caps: Capabilities, wanted: int, units: int, steps: int) -> int:
-    """Returns ``wanted``, or more where a driver would end the loops of workers that take ``steps`` a unit."""
-    limit = caps.loop_iterations
-    return max(wanted, -(-units * steps // (limit * 7 // 8))) if limit else wanted
-
-
 def _admits(shapes: Shapes, params: Mapping[str, Any], capabilities: Capabilities) -> str | None:
-    q, k = shapes[0], shapes[1]
-    if (
-        q is not None
-        and k is not None
-        and (reason := too_many_iterations(capabilities, -(-k[2] // _KEYS) * block_steps(q[3])))
-    ):
-        return reason
     if any(shape is not None and elements(shape) >= INDEX_LIMIT for shape in shapes):
         return "an operand has 2^31 elements or more"
     if abs(params.get("causal_offset") or 0) > POSITION_LIMIT:
         return "causal_offset lies beyond 2^30"
-    return None
+    q, k = shapes[0], shapes[1]
+    assert q is not None
+    assert k is not None
+    return too_many_keys(capabilities, k[2], q[3])
 
 
 def _vulkan(dtype: DType, rows: ShaderRef, subgroups: ShaderRef | None) -> Callable[..., None]:
@@ -169,12 +162,12 @@ def _by_subgroups(
     few, workers = (_FEW_CPU, _WORKERS_CPU) if context.caps.device_type == "cpu" else (_FEW_GPU, _WORKERS_GPU)
     pieces = -(-p.Sk // _PIECE)
     splits = pieces if pieces > 1 and count < few else 0
-    units, blocks = count * max(splits, 1), -(-min(p.Sk, _PIECE if splits else p.Sk) // _KEYS)
+    units, blocks = count * max(splits, 1), -(-min(p.Sk, _PIECE if splits else p.Sk) // KEYS)
     workers = min(units, enough_workers(context.caps, workers, units, blocks * block_steps(p.D)))
     span = 2 * context.caps.subgroup_width
     passes = -(-p.D // span)
     outputs = passes * tile * span
-    stride = _KEYS * tile + 3 * tile * span + outputs * (2 if p.Sk > _PIECE else 1)
+    stride = KEYS * tile + 3 * tile * span + outputs * (2 if p.Sk > _PIECE else 1)
     parts = workers * stride
     total = parts + count * splits * tile * (passes + 1) * span
     q, k, v, slopes, lens = inputs

@@ -24,8 +24,14 @@ from fuelvk.kernels.claims import (
     STRICT_ATTN_GRADIENTS,
 )
 from fuelvk.kernels.costs import cost_attn_backward_cpu, cost_attn_backward_vulkan
-from fuelvk.kernels.ops._attention import POSITION_LIMIT, c_arguments, call_words
-from fuelvk.kernels.ops.flash_attn import block_steps, enough_workers
+from fuelvk.kernels.ops._attention import (
+    POSITION_LIMIT,
+    block_steps,
+    c_arguments,
+    call_words,
+    enough_workers,
+    too_many_keys,
+)
 from fuelvk.kernels.types import PrecisionGuarantee, Registration, Shapes
 
 if TYPE_CHECKING:
@@ -119,7 +125,10 @@ def _admits(shapes: Shapes, params: Mapping[str, Any], capabilities: Capabilitie
         return "an operand has 2^30 elements or more"
     if abs(params.get("causal_offset") or 0) > POSITION_LIMIT:
         return "causal_offset lies beyond 2^30"
-    return None
+    q, k = shapes[0], shapes[1]
+    assert q is not None
+    assert k is not None
+    return too_many_keys(capabilities, 3 * max(k[2], q[2]), q[3])
 
 
 @dataclass(frozen=True, slots=True)

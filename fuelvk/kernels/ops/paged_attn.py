@@ -17,7 +17,7 @@ from fuelvk.kernels._cpu import c_kernel, numpy_reference
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv, vulkan
 from fuelvk.kernels.claims import STRICT_PAGED_ATTN
 from fuelvk.kernels.costs import cost_attn_cpu, cost_attn_vulkan
-from fuelvk.kernels.ops._attention import INDEX_LIMIT
+from fuelvk.kernels.ops._attention import INDEX_LIMIT, too_many_keys
 from fuelvk.kernels.ops.flash_attn import attend
 from fuelvk.kernels.types import Registration, Shapes
 
@@ -64,7 +64,10 @@ def _admits(shapes: Shapes, params: Mapping[str, Any], capabilities: Capabilitie
         return "an operand has 2^31 elements or more"
     if _capacity(shapes) >= INDEX_LIMIT:
         return "the gathered context has 2^31 elements or more"
-    return None
+    k, table = shapes[1], shapes[3]
+    assert k is not None
+    assert table is not None
+    return too_many_keys(capabilities, table[1] * k[1], k[3])
 
 
 def _vulkan(
