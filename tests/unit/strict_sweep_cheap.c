@@ -1,7 +1,7 @@
 /* Error of the cheap f32 functions of the strict library over all inputs, over every STEP-th, or over a range of them:
- *   cc -O3 -march=native -ffast-math -c tests/unit/strict_truth.c -o strict_truth.o
+ *   cc -O3 -march=native -ffast-math -c cpu_reference/truth/functions.c -o functions.o
  *   cc -O3 -march=native -ffp-contract=off -fno-trapping-math -I shaders/slang/lib tests/unit/strict_sweep_cheap.c \
- *     strict_truth.o -o strict_sweep_cheap -lm
+ *     functions.o -o strict_sweep_cheap -lm
  *   ./strict_sweep_cheap NAME|all [STEP [FIRST [LAST]]]
  * One line a function: name, inputs, worst error in ULP, its input, results above half a unit, wrong (above 1 ULP, or a
  * wrong special value or sign). The truth is a double from the C library's vector functions; what does not
@@ -22,7 +22,7 @@ typedef struct {
 } row;
 
 #define FUNCTION(name, limit)                                                              \
-  void truth_##name##_cr(const double *, double *, long);                                  \
+  void fv_truth_##name(const double *, double *, long);                                  \
   static void map_##name(void) { for (int i = 0; i < BLOCK; i++) out[i] = st_##name(in[i]); } \
   static long double exact_##name(long double x) { return limit; }
 
@@ -39,7 +39,7 @@ FUNCTION(silu, x == -INFINITY ? -0.0L : x / (1.0L + expl(-x)))
 FUNCTION(softplus, log1pl(expl(-fabsl(x))) + (x > 0.0L ? x : 0.0L))
 FUNCTION(gelu, x == -INFINITY ? -0.0L : x / (1.0L + expl(-GELU_Y)))
 
-#define ROW(name) {#name, map_##name, truth_##name##_cr, exact_##name}
+#define ROW(name) {#name, map_##name, fv_truth_##name, exact_##name}
 static const row rows[] = {ROW(exp2), ROW(expm1), ROW(log), ROW(log2), ROW(log1p), ROW(sin), ROW(cos), ROW(sigmoid),
                            ROW(silu), ROW(softplus), ROW(gelu)};
 

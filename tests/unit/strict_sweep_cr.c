@@ -1,7 +1,7 @@
 /* Is a correctly rounded function right over all inputs, over every STEP-th, or over a range of them?
- *   cc -O3 -march=native -ffast-math -c tests/unit/strict_truth.c -o strict_truth.o
+ *   cc -O3 -march=native -ffast-math -c cpu_reference/truth/functions.c -o functions.o
  *   cc -O3 -march=native -ffp-contract=off -fno-trapping-math -I shaders/slang/lib tests/unit/strict_sweep_cr.c \
- *     strict_truth.o -o strict_sweep_cr -lm
+ *     functions.o -o strict_sweep_cr -lm
  *   ./strict_sweep_cr NAME|all [STEP [FIRST [LAST [near]]]]
  * One line a function: name, inputs, left undecided by the fast path, wrong, worst error in ULP among the wrong, its
  * input. The truth is a double; within 2^-46 (or the row's own width) of a boundary between two floats the C library's long
@@ -24,40 +24,40 @@ typedef struct {
 } row;
 
 #define FUNCTION(name, fast, slow, limit)                                                             \
-  void truth_##name(const double *, double *, long);                                                  \
+  void fv_truth_##name(const double *, double *, long);                                                  \
   static void map_##name(void) {                                                                      \
     for (int i = 0; i < BLOCK; i++) { uint x = in[i]; st_u64 r = fast; out[i] = r.h; open_[i] = r.l; } \
   }                                                                                                   \
   static uint fixed_##name(uint x) { return slow; }                                                   \
   static long double exact_##name(long double x) { return limit; }
 
-FUNCTION(exp_cr, st_exp_cr_try(x), st_exp_cr_fixed(x), expl(x))
-FUNCTION(rsqrt_cr, st_rsqrt_cr_try(x), st_rsqrt_cr_fixed(x), x == 0.0L ? copysignl(INFINITY, x) : 1.0L / sqrtl(x))
-FUNCTION(recip_cr, st_recip_cr_try(x), st_recip_cr_fixed(x), 1.0L / x)
-FUNCTION(log_cr, st_log_cr_try(x), st_log_cr_fixed(x), logl(x))
-FUNCTION(sin_cr, st_sin_cr_try(x), st_sin_cr_fixed(x), sinl(x))
-FUNCTION(cos_cr, st_cos_cr_try(x), st_cos_cr_fixed(x), cosl(x))
-FUNCTION(log2_cr, st_log2_cr_try(x), st_log2_cr_fixed(x), log2l(x))
-FUNCTION(log1p_cr, st_log1p_cr_try(x), st_log1p_cr_fixed(x), log1pl(x))
-FUNCTION(exp2_cr, st_exp2_cr_try(x), st_exp2_cr_fixed(x), exp2l(x))
-FUNCTION(expm1_cr, st_expm1_cr_try(x), st_expm1_cr_fixed(x), expm1l(x))
-FUNCTION(sigmoid_cr, st_sigmoid_cr_try(x), st_sigmoid_cr_fixed(x), 1.0L / (1.0L + expl(-x)))
-FUNCTION(silu_cr, st_silu_cr_try(x), st_silu_cr_fixed(x), x == -INFINITY ? -0.0L : x / (1.0L + expl(-x)))
-FUNCTION(softplus_cr, st_softplus_cr_try(x), st_softplus_cr_fixed(x), log1pl(expl(-fabsl(x))) + (x > 0.0L ? x : 0.0L))
+FUNCTION(exp, st_exp_cr_try(x), st_exp_cr_fixed(x), expl(x))
+FUNCTION(rsqrt, st_rsqrt_cr_try(x), st_rsqrt_cr_fixed(x), x == 0.0L ? copysignl(INFINITY, x) : 1.0L / sqrtl(x))
+FUNCTION(recip, st_recip_cr_try(x), st_recip_cr_fixed(x), 1.0L / x)
+FUNCTION(log, st_log_cr_try(x), st_log_cr_fixed(x), logl(x))
+FUNCTION(sin, st_sin_cr_try(x), st_sin_cr_fixed(x), sinl(x))
+FUNCTION(cos, st_cos_cr_try(x), st_cos_cr_fixed(x), cosl(x))
+FUNCTION(log2, st_log2_cr_try(x), st_log2_cr_fixed(x), log2l(x))
+FUNCTION(log1p, st_log1p_cr_try(x), st_log1p_cr_fixed(x), log1pl(x))
+FUNCTION(exp2, st_exp2_cr_try(x), st_exp2_cr_fixed(x), exp2l(x))
+FUNCTION(expm1, st_expm1_cr_try(x), st_expm1_cr_fixed(x), expm1l(x))
+FUNCTION(sigmoid, st_sigmoid_cr_try(x), st_sigmoid_cr_fixed(x), 1.0L / (1.0L + expl(-x)))
+FUNCTION(silu, st_silu_cr_try(x), st_silu_cr_fixed(x), x == -INFINITY ? -0.0L : x / (1.0L + expl(-x)))
+FUNCTION(softplus, st_softplus_cr_try(x), st_softplus_cr_fixed(x), log1pl(expl(-fabsl(x))) + (x > 0.0L ? x : 0.0L))
 
-FUNCTION(tanh_cr, st_tanh_cr_try(x), st_tanh_cr_fixed(x), tanhl(x))
+FUNCTION(tanh, st_tanh_cr_try(x), st_tanh_cr_fixed(x), tanhl(x))
 #define GELU_A 1.59576912160573071175978L
 #define GELU_B 0.07135481627260024877634L
-FUNCTION(gelu_cr, st_gelu_cr_try(x), st_gelu_cr_fixed(x), x / (1.0L + expl(-x * (GELU_A + GELU_B * x * x))))
-FUNCTION(erf_cr, st_erf_cr_try(x), st_erf_cr_fixed(x), erfl(x))
-FUNCTION(gelu_erf_cr, st_gelu_erf_cr_try(x), st_gelu_erf_cr_fixed(x), 0.5L * x * erfcl(x * -0.707106781186547524400844L))
+FUNCTION(gelu, st_gelu_cr_try(x), st_gelu_cr_fixed(x), x / (1.0L + expl(-x * (GELU_A + GELU_B * x * x))))
+FUNCTION(erf, st_erf_cr_try(x), st_erf_cr_fixed(x), erfl(x))
+FUNCTION(gelu_erf, st_gelu_erf_cr_try(x), st_gelu_erf_cr_fixed(x), 0.5L * x * erfcl(x * -0.707106781186547524400844L))
 
-#define ROW(name) {#name, map_##name, fixed_##name, truth_##name, exact_##name, 0x1p-46, 0x1p-60L}
-#define NEAR(name, width, fine) {#name, map_##name, fixed_##name, truth_##name, exact_##name, width, fine}
-static const row rows[] = {ROW(exp_cr), ROW(rsqrt_cr), ROW(recip_cr), ROW(log_cr), ROW(sin_cr), ROW(cos_cr), ROW(log2_cr), ROW(log1p_cr),
-                           ROW(exp2_cr), ROW(expm1_cr), ROW(sigmoid_cr), ROW(silu_cr), ROW(softplus_cr),
-                           NEAR(tanh_cr, 0x1p-42, 0x1p-60L), NEAR(gelu_cr, 0x1p-42, 0x1p-54L),
-                           NEAR(erf_cr, 0x1p-42, 0x1p-60L), NEAR(gelu_erf_cr, 0x1p-42, 0x1p-54L)};
+#define ROW(name) {#name, map_##name, fixed_##name, fv_truth_##name, exact_##name, 0x1p-46, 0x1p-60L}
+#define NEAR(name, width, fine) {#name, map_##name, fixed_##name, fv_truth_##name, exact_##name, width, fine}
+static const row rows[] = {ROW(exp), ROW(rsqrt), ROW(recip), ROW(log), ROW(sin), ROW(cos), ROW(log2), ROW(log1p),
+                           ROW(exp2), ROW(expm1), ROW(sigmoid), ROW(silu), ROW(softplus),
+                           NEAR(tanh, 0x1p-42, 0x1p-60L), NEAR(gelu, 0x1p-42, 0x1p-54L),
+                           NEAR(erf, 0x1p-42, 0x1p-60L), NEAR(gelu_erf, 0x1p-42, 0x1p-54L)};
 
 /* NAME from FIRST to LAST gives VALUE, or the input where VALUE is SAME. Why SAME and 1: the next term of the series is
  * below a quarter of a unit of the last place for |x| <= 2^-25. */
@@ -66,41 +66,41 @@ static const row rows[] = {ROW(exp_cr), ROW(rsqrt_cr), ROW(recip_cr), ROW(log_cr
 #define HALF 2u
 typedef struct { const char *name; uint first, last, value; } flat;
 static const flat flats[] = {
-  {"erf_cr", 0x407ad445u, 0x7f800000u, 0x3f800000u}, {"erf_cr", 0x7f800001u, 0x7fffffffu, ST_NAN},
-  {"erf_cr", 0xc07ad445u, 0xff800000u, 0xbf800000u}, {"erf_cr", 0xff800001u, 0xffffffffu, ST_NAN},
-  {"gelu_erf_cr", 0u, 0x00ffffffu, HALF}, {"gelu_erf_cr", 0x80000000u, 0x80ffffffu, HALF},
-  {"gelu_erf_cr", 0x40b40000u, 0x7f800000u, SAME}, {"gelu_erf_cr", 0x7f800001u, 0x7fffffffu, ST_NAN},
-  {"gelu_erf_cr", 0xc1680000u, 0xff800000u, 0x80000000u}, {"gelu_erf_cr", 0xff800001u, 0xffffffffu, ST_NAN},
-  {"gelu_cr", 0u, 0x00ffffffu, HALF}, {"gelu_cr", 0x80000000u, 0x80ffffffu, HALF},
-  {"gelu_cr", 0x40a80000u, 0x7f800000u, SAME}, {"gelu_cr", 0x7f800001u, 0x7fffffffu, ST_NAN},
-  {"gelu_cr", 0xc12d0000u, 0xff800000u, 0x80000000u}, {"gelu_cr", 0xff800001u, 0xffffffffu, ST_NAN},
-  {"tanh_cr", 0u, 0x397fffffu, SAME}, {"tanh_cr", 0x80000000u, 0xb97fffffu, SAME},
-  {"tanh_cr", 0x41102cb4u, 0x7f800000u, 0x3f800000u}, {"tanh_cr", 0x7f800001u, 0x7fffffffu, ST_NAN},
-  {"tanh_cr", 0xc1102cb4u, 0xff800000u, 0xbf800000u}, {"tanh_cr", 0xff800001u, 0xffffffffu, ST_NAN},
-  {"exp_cr", 0u, 0x33000000u, 0x3f800000u}, {"exp_cr", 0x80000000u, 0xb3000000u, 0x3f800000u},
-  {"exp_cr", 0x42b17218u, 0x7f800000u, ST_INF}, {"exp_cr", 0x7f800001u, 0x7fffffffu, ST_NAN},
-  {"exp_cr", 0xc2d10000u, 0xff800000u, 0u}, {"exp_cr", 0xff800001u, 0xffffffffu, ST_NAN},
-  {"rsqrt_cr", 0x7f800001u, 0x7fffffffu, ST_NAN}, {"rsqrt_cr", 0x80000001u, 0xffffffffu, ST_NAN},
-  {"recip_cr", 0x7f800001u, 0x7fffffffu, ST_NAN}, {"recip_cr", 0xff800001u, 0xffffffffu, ST_NAN},
-  {"log_cr", 0x7f800001u, 0x7fffffffu, ST_NAN}, {"log_cr", 0x80000001u, 0xffffffffu, ST_NAN},
-  {"log2_cr", 0x7f800001u, 0x7fffffffu, ST_NAN}, {"log2_cr", 0x80000001u, 0xffffffffu, ST_NAN},
-  {"log1p_cr", 0u, 0x33000000u, SAME}, {"log1p_cr", 0x80000000u, 0xb3000000u, SAME},
-  {"log1p_cr", 0x7f800001u, 0x7fffffffu, ST_NAN}, {"log1p_cr", 0xbf800001u, 0xffffffffu, ST_NAN},
-  {"exp2_cr", 0u, 0x33000000u, 0x3f800000u}, {"exp2_cr", 0x80000000u, 0xb3000000u, 0x3f800000u},
-  {"exp2_cr", 0x43000000u, 0x7f800000u, ST_INF}, {"exp2_cr", 0x7f800001u, 0x7fffffffu, ST_NAN},
-  {"exp2_cr", 0xc3160000u, 0xff800000u, 0u}, {"exp2_cr", 0xff800001u, 0xffffffffu, ST_NAN},
-  {"expm1_cr", 0u, 0x33000000u, SAME}, {"expm1_cr", 0x80000000u, 0xb3000000u, SAME},
-  {"expm1_cr", 0x42b17218u, 0x7f800000u, ST_INF}, {"expm1_cr", 0x7f800001u, 0x7fffffffu, ST_NAN},
-  {"expm1_cr", 0xc18c0001u, 0xff800000u, 0xbf800000u}, {"expm1_cr", 0xff800001u, 0xffffffffu, ST_NAN},
-  {"sigmoid_cr", 0u, 0x33000000u, 0x3f000000u}, {"sigmoid_cr", 0x80000000u, 0xb3000000u, 0x3f000000u},
-  {"sigmoid_cr", 0x418b0000u, 0x7f800000u, 0x3f800000u}, {"sigmoid_cr", 0x7f800001u, 0x7fffffffu, ST_NAN},
-  {"sigmoid_cr", 0xc2d10000u, 0xff800000u, 0u}, {"sigmoid_cr", 0xff800001u, 0xffffffffu, ST_NAN},
-  {"softplus_cr", 0u, 0x33000000u, 0x3f317218u}, {"softplus_cr", 0x80000000u, 0xb3000000u, 0x3f317218u},
-  {"softplus_cr", 0x41920000u, 0x7f800000u, SAME}, {"softplus_cr", 0x7f800001u, 0x7fffffffu, ST_NAN},
-  {"softplus_cr", 0xc2d10000u, 0xff800000u, 0u}, {"softplus_cr", 0xff800001u, 0xffffffffu, ST_NAN},
-  {"silu_cr", 0u, 0x00ffffffu, HALF}, {"silu_cr", 0x80000000u, 0x80ffffffu, HALF},
-  {"silu_cr", 0x41920000u, 0x7f800000u, SAME}, {"silu_cr", 0x7f800001u, 0x7fffffffu, ST_NAN},
-  {"silu_cr", 0xc2dc0000u, 0xff800000u, 0x80000000u}, {"silu_cr", 0xff800001u, 0xffffffffu, ST_NAN},
+  {"erf", 0x407ad445u, 0x7f800000u, 0x3f800000u}, {"erf", 0x7f800001u, 0x7fffffffu, ST_NAN},
+  {"erf", 0xc07ad445u, 0xff800000u, 0xbf800000u}, {"erf", 0xff800001u, 0xffffffffu, ST_NAN},
+  {"gelu_erf", 0u, 0x00ffffffu, HALF}, {"gelu_erf", 0x80000000u, 0x80ffffffu, HALF},
+  {"gelu_erf", 0x40b40000u, 0x7f800000u, SAME}, {"gelu_erf", 0x7f800001u, 0x7fffffffu, ST_NAN},
+  {"gelu_erf", 0xc1680000u, 0xff800000u, 0x80000000u}, {"gelu_erf", 0xff800001u, 0xffffffffu, ST_NAN},
+  {"gelu", 0u, 0x00ffffffu, HALF}, {"gelu", 0x80000000u, 0x80ffffffu, HALF},
+  {"gelu", 0x40a80000u, 0x7f800000u, SAME}, {"gelu", 0x7f800001u, 0x7fffffffu, ST_NAN},
+  {"gelu", 0xc12d0000u, 0xff800000u, 0x80000000u}, {"gelu", 0xff800001u, 0xffffffffu, ST_NAN},
+  {"tanh", 0u, 0x397fffffu, SAME}, {"tanh", 0x80000000u, 0xb97fffffu, SAME},
+  {"tanh", 0x41102cb4u, 0x7f800000u, 0x3f800000u}, {"tanh", 0x7f800001u, 0x7fffffffu, ST_NAN},
+  {"tanh", 0xc1102cb4u, 0xff800000u, 0xbf800000u}, {"tanh", 0xff800001u, 0xffffffffu, ST_NAN},
+  {"exp", 0u, 0x33000000u, 0x3f800000u}, {"exp", 0x80000000u, 0xb3000000u, 0x3f800000u},
+  {"exp", 0x42b17218u, 0x7f800000u, ST_INF}, {"exp", 0x7f800001u, 0x7fffffffu, ST_NAN},
+  {"exp", 0xc2d10000u, 0xff800000u, 0u}, {"exp", 0xff800001u, 0xffffffffu, ST_NAN},
+  {"rsqrt", 0x7f800001u, 0x7fffffffu, ST_NAN}, {"rsqrt", 0x80000001u, 0xffffffffu, ST_NAN},
+  {"recip", 0x7f800001u, 0x7fffffffu, ST_NAN}, {"recip", 0xff800001u, 0xffffffffu, ST_NAN},
+  {"log", 0x7f800001u, 0x7fffffffu, ST_NAN}, {"log", 0x80000001u, 0xffffffffu, ST_NAN},
+  {"log2", 0x7f800001u, 0x7fffffffu, ST_NAN}, {"log2", 0x80000001u, 0xffffffffu, ST_NAN},
+  {"log1p", 0u, 0x33000000u, SAME}, {"log1p", 0x80000000u, 0xb3000000u, SAME},
+  {"log1p", 0x7f800001u, 0x7fffffffu, ST_NAN}, {"log1p", 0xbf800001u, 0xffffffffu, ST_NAN},
+  {"exp2", 0u, 0x33000000u, 0x3f800000u}, {"exp2", 0x80000000u, 0xb3000000u, 0x3f800000u},
+  {"exp2", 0x43000000u, 0x7f800000u, ST_INF}, {"exp2", 0x7f800001u, 0x7fffffffu, ST_NAN},
+  {"exp2", 0xc3160000u, 0xff800000u, 0u}, {"exp2", 0xff800001u, 0xffffffffu, ST_NAN},
+  {"expm1", 0u, 0x33000000u, SAME}, {"expm1", 0x80000000u, 0xb3000000u, SAME},
+  {"expm1", 0x42b17218u, 0x7f800000u, ST_INF}, {"expm1", 0x7f800001u, 0x7fffffffu, ST_NAN},
+  {"expm1", 0xc18c0001u, 0xff800000u, 0xbf800000u}, {"expm1", 0xff800001u, 0xffffffffu, ST_NAN},
+  {"sigmoid", 0u, 0x33000000u, 0x3f000000u}, {"sigmoid", 0x80000000u, 0xb3000000u, 0x3f000000u},
+  {"sigmoid", 0x418b0000u, 0x7f800000u, 0x3f800000u}, {"sigmoid", 0x7f800001u, 0x7fffffffu, ST_NAN},
+  {"sigmoid", 0xc2d10000u, 0xff800000u, 0u}, {"sigmoid", 0xff800001u, 0xffffffffu, ST_NAN},
+  {"softplus", 0u, 0x33000000u, 0x3f317218u}, {"softplus", 0x80000000u, 0xb3000000u, 0x3f317218u},
+  {"softplus", 0x41920000u, 0x7f800000u, SAME}, {"softplus", 0x7f800001u, 0x7fffffffu, ST_NAN},
+  {"softplus", 0xc2d10000u, 0xff800000u, 0u}, {"softplus", 0xff800001u, 0xffffffffu, ST_NAN},
+  {"silu", 0u, 0x00ffffffu, HALF}, {"silu", 0x80000000u, 0x80ffffffu, HALF},
+  {"silu", 0x41920000u, 0x7f800000u, SAME}, {"silu", 0x7f800001u, 0x7fffffffu, ST_NAN},
+  {"silu", 0xc2dc0000u, 0xff800000u, 0x80000000u}, {"silu", 0xff800001u, 0xffffffffu, ST_NAN},
 };
 static uint flat_value(uint value, uint x) {
   if (value == SAME) return x;

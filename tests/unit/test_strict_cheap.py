@@ -13,6 +13,7 @@ from tests.unit.test_strict_c import (
     HERE,
     LIBRARY,
     ROUNDED,
+    TRUTH,
     Oracle,
     compiler,
     f32_inputs,
@@ -125,7 +126,7 @@ def test_all_headers_together(tmp_path: Path) -> None:
 def test_sweep(tmp_path: Path) -> None:
     """Every 997th input; run strict_sweep_cheap.c with step 1 after changing a function."""
     truth, target = tmp_path / "truth.o", tmp_path / "strict_sweep_cheap"
-    fast = ["-O3", "-ffast-math", "-c", str(HERE / "strict_truth.c"), "-o", str(truth)]
+    fast = ["-O3", "-ffast-math", "-c", str(TRUTH), "-o", str(truth)]
     subprocess.run([compiler(), *fast], check=True)
     source = str(HERE / "strict_sweep_cheap.c")
     subprocess.run([compiler(), *FLAGS, source, str(truth), "-o", str(target), "-lm"], check=True)
