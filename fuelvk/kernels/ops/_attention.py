@@ -11,7 +11,7 @@ import numpy as np
 from fuelvk.base.dtypes import DType
 from fuelvk.base.shapes import Layout
 from fuelvk.graph.ops._attention import AttnParams
-from fuelvk.kernels.ops._rows import too_many_iterations
+from fuelvk.kernels.ops._loops import enough_groups, too_many_iterations
 
 if TYPE_CHECKING:
     from fuelvk.vulkan import Capabilities
@@ -31,8 +31,7 @@ def block_steps(d: int) -> int:
 
 def enough_workers(caps: Capabilities, wanted: int, units: int, steps: int) -> int:
     """Returns ``wanted``, or more where a driver would end the loops of workers that take ``steps`` a unit."""
-    limit = caps.loop_iterations
-    return max(wanted, -(-units * steps // (limit * 7 // 8))) if limit else wanted
+    return enough_groups(caps, wanted, units, steps)
 
 
 def too_many_keys(caps: Capabilities, keys: int, d: int) -> str | None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Below 2^31 by more than a grid overhangs, so that no index of an idle invocation wraps. Tests lower it.
 MOST = 2**31 - 2**24
 #: Vulkan asks for no coarser alignment of a storage buffer.
-_ALIGNMENT = 256
+ALIGNMENT = 256
 
 Box = tuple[Shape, list["Buffer"], list[Layout]]
 
@@ -46,7 +46,7 @@ def boxes(
     limits = [min(MOST, context.caps.max_buffer_range // size) if bound else MOST for size in sizes]
 
     def fits(extents: Shape, parts: Sequence[Layout]) -> bool:
-        spans = [span(p) + _ALIGNMENT // s <= n for p, s, n in zip(parts, sizes, limits, strict=True)]
+        spans = [span(p) + ALIGNMENT // s <= n for p, s, n in zip(parts, sizes, limits, strict=True)]
         return elements(extents) <= MOST and all(spans[-1:] if in_order else spans)
 
     for extents, parts in _cut(shape, views, sizes, fits, in_order=in_order):
@@ -75,7 +75,7 @@ def _ends(view: Layout) -> tuple[int, int]:
 def rebased(buffer: Buffer, view: Layout, size: int) -> tuple[Buffer, Layout]:
     """Returns the part of a buffer that a view touches, and the view in it."""
     low, high = _ends(view)
-    start = low * size // _ALIGNMENT * _ALIGNMENT
+    start = low * size // ALIGNMENT * ALIGNMENT
     part = buffer.view(start, min((high + 1) * size, buffer.nbytes) - start)
     return part, Layout(view.shape, view.strides, view.offset - start // size)
 

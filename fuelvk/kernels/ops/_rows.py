@@ -14,7 +14,9 @@ from fuelvk.base.shapes import Layout, elements
 from fuelvk.graph.types import OpId
 from fuelvk.kernels._cpu import c_kernel, numpy_reference
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, offset_of, spirv, vulkan
-from fuelvk.kernels.types import CostFunction, PrecisionGuarantee, Registration, Shapes
+from fuelvk.kernels.ops._division import divided, divisible, together
+from fuelvk.kernels.ops._loops import within_loops
+from fuelvk.kernels.types import Admits, CostFunction, PrecisionGuarantee, Registration, Shapes
 
 if TYPE_CHECKING:
     from fuelvk.vulkan import Buffer
@@ -24,6 +26,7 @@ MAX_ELEMENTS = 2**31 - 1
 _ROW_THREADS = 64
 _PAIRED, _HAS_WEIGHT, _HAS_BIAS = 1, 2, 4
 _PARAMS = struct.Struct("<8I8s8s")
+_ROWS_APART = together(-1)
 
 
 def scalar_words(value: float, dtype: DType) -> bytes:
@@ -49,23 +52,14 @@ def fits_index(shapes: Shapes, params: Mapping[str, Any], capabilities: Any) -> 
     )
 
 
-def too_many_iterations(capabilities: Any, iterations: int) -> str | None:
-    """Returns why a device that ends long loops refuses ``iterations`` of one invocation, None where it does not."""
-    limit = capabilities.loop_iterations
-    if not limit or iterations < limit:
-        return None
-    return f"{iterations} loop iterations of an invocation; this driver ends them after {limit}"
-
-
-def in_passes(passes: int) -> Callable[[Shapes, Mapping[str, Any], Any], str | None]:
+def in_passes(passes: int) -> Admits:
     """Returns the ``admits`` of a kernel whose row of the last axis is walked ``passes`` times, 64 columns a step."""
 
-    def admits(shapes: Shapes, params: Mapping[str, Any], capabilities: Any) -> str | None:
+    def steps(shapes: Shapes, params: Mapping[str, Any]) -> int:
         columns = shapes[0][-1] if shapes[0] else 0
-        steps = passes * (columns // _ROW_THREADS + 16)
-        return fits_index(shapes, params, capabilities) or too_many_iterations(capabilities, steps)
+        return passes * (columns // _ROW_THREADS + 16)
 
-    return admits
+    return within_loops(steps)
 
 
 def _cpu(name: str, dtype: DType) -> Callable[..., None]:
@@ -144,12 +138,12 @@ def row_op(
             vulkan(
                 op_id,
                 dtypes,
-                _vulkan(shader, dtype),
+                divided(_vulkan(shader, dtype), _ROWS_APART, dtypes),
                 shaders=(shader,),
                 cost=_bound_dtype(vulkan_cost, dtype),
                 precision=precision,
                 wrapper=wrapper,
-                admits=in_passes(passes),
+                admits=divisible(_ROWS_APART, dtypes, also=in_passes(passes)),
             ),
             c_kernel(
                 op_id,

@@ -11,15 +11,21 @@ from fuelvk.base.dtypes import FLOATS, DType
 from fuelvk.base.shapes import Layout, elements
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv
 from fuelvk.kernels.claims import STRICT_BATCH_NORM
+from fuelvk.kernels.ops._division import Plan, axes
 from fuelvk.kernels.ops._elements import grid
 from fuelvk.kernels.ops._images import image_rows
 from fuelvk.kernels.ops._rows import scalar_words
-from fuelvk.kernels.types import Registration
+from fuelvk.kernels.types import Registration, Shapes
 
 if TYPE_CHECKING:
     from fuelvk.vulkan import Buffer
 
 _PARAMS = struct.Struct("<10I8s")
+
+
+def _division(shapes: Shapes, params: Mapping[str, Any]) -> Plan:
+    """Channels are the second axis of the images and the only one of their statistics."""
+    return axes(shapes[0]), *((1,),) * 4, axes(shapes[-1])
 
 
 def _on_cpu(dtype: DType) -> Callable[..., None]:
@@ -71,6 +77,7 @@ def _rows(dtype: DType) -> tuple[Registration, ...]:
         operations=lambda params: 13,
         precision=STRICT_BATCH_NORM,
         wrapper=__file__,
+        division=_division,
     )
 
 

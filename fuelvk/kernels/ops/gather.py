@@ -13,9 +13,10 @@ from fuelvk.base.dtypes import INDICES, DType
 from fuelvk.base.shapes import Layout, Shape, collapse, elements, normalize_axis
 from fuelvk.graph.primitives._moving import refuse_outside
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv
+from fuelvk.kernels.ops._division import WHOLE, Plan, axes, divided, divisible
 from fuelvk.kernels.ops._elements import copy_shaders, gathered, grid, padded, wide_or_small
 from fuelvk.kernels.ops._movement import movement
-from fuelvk.kernels.ops._rows import MAX_ELEMENTS, fits_index
+from fuelvk.kernels.ops._window import POINTED, picks, window_shader, windows
 from fuelvk.kernels.types import KernelCaps, Registration, Shapes
 
 _RANK = 5
@@ -47,8 +48,19 @@ def _on_cpu(function: str) -> Callable[..., None]:
     return kernel
 
 
+def _division(shapes: Shapes, params: Mapping[str, Any]) -> Plan:
+    """Repeated axes of x and of the indices stay whole."""
+    x, picked, y = shapes
+    assert x is not None and picked is not None and y is not None
+    axis = normalize_axis(params["axis"], len(y))
+    own, chosen = (
+        tuple(i if n == m else WHOLE for i, (n, m) in enumerate(zip(shape, y, strict=True)))
+        for shape in (x, picked)
+    )
+    return (*own[:axis], POINTED, *own[axis + 1 :]), chosen, axes(y)
+
+
 def _on_vulkan(dtype: DType, index: DType) -> Callable[..., None]:
-    words = index.size // 4
     small, wide = _shader(dtype.size), _shader(dtype.size, "wide")
 
     def walk(source: Layout, picks: Layout, axis: int) -> tuple[Shape, list[Shape]]:
@@ -66,31 +78,31 @@ def _on_vulkan(dtype: DType, index: DType) -> Callable[..., None]:
         axis = normalize_axis(params["axis"], len(target.shape))
         extent = layouts[0].shape[axis]
         source = layouts[0].broadcast_to(_source_shape(target.shape, axis, extent))
-        picks = layouts[1].broadcast_to(target.shape)
-        x, indices = inputs
-        shape, strides = walk(source, picks, axis)
+        chosen = picks(context, index, inputs[1], layouts[1], extent, params)
+        x, indices, places = inputs[0], chosen.buffer, chosen.layout.broadcast_to(target.shape)
+        shape, strides = walk(source, places, axis)
         if len(shape) > _RANK:
             x, source = gathered(context, dtype, x, source)
-            indices, picks = gathered(context, index, indices, picks)
-            shape, strides = walk(source, picks, axis)
+            kind = index if chosen.buffer is inputs[1] else DType.U32
+            indices, places = gathered(context, kind, indices, places)
+            shape, strides = walk(source, places, axis)
         shader = wide_or_small(small, wide, context.caps, n)
         groups = grid(shader, context, n)
-        errors, slot = context.error_slot
         context.dispatch(
             shader,
             groups,
-            (x, indices, outputs[0], errors),
+            (x, indices, outputs[0], chosen.errors),
             0b1100,
             _PARAMS.pack(
                 n,
                 groups[0],
                 extent,
                 source.strides[axis],
-                words,
+                chosen.words,
                 source.offset,
-                picks.offset,
+                places.offset,
                 target.offset,
-                slot,
+                chosen.slot,
                 *padded(shape, _RANK, 1)[1:],
                 *(s for walked in strides for s in padded(walked, _RANK, 0)),
             ),
@@ -99,29 +111,28 @@ def _on_vulkan(dtype: DType, index: DType) -> Callable[..., None]:
     return kernel
 
 
-def _admits(words: int) -> Callable[[Shapes, Mapping[str, Any], Any], str | None]:
-    def admits(shapes: Shapes, params: Mapping[str, Any], capabilities: Any) -> str | None:
-        picks = elements(shapes[1] or ()) * words
-        if picks > MAX_ELEMENTS:
-            return f"{picks} words of indices; this kernel indexes {MAX_ELEMENTS}"
-        return fits_index(shapes, params, capabilities)
-
-    return admits
-
-
 def _rows(dtype: DType, index: DType) -> tuple[Registration, ...]:
-    function = f"gather_b{dtype.size}"
+    function, dtypes, weights = f"gather_b{dtype.size}", (dtype, index, dtype), (1, index.size // 4, 1)
+    kernel = divided(
+        _on_vulkan(dtype, index),
+        _division,
+        dtypes,
+        strided=True,
+        weights=weights,
+        shift=windows(0),
+        keeps=True,
+    )
     return movement(
         "gather",
-        (dtype, index, dtype),
-        on_vulkan=_on_vulkan(dtype, index),
+        dtypes,
+        on_vulkan=kernel,
         on_cpu=_on_cpu(function),
         shader=_shader(dtype.size),
-        optional=(_shader(dtype.size, "wide"), *copy_shaders()),
+        optional=(_shader(dtype.size, "wide"), window_shader(), *copy_shaders()),
         function=function,
         wrapper=__file__,
         caps=KernelCaps(strided_input=True),
-        admits=_admits(index.size // 4),
+        admits=divisible(_division, dtypes, weights=weights),
     )
 
 

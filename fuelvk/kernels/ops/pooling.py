@@ -112,6 +112,7 @@ def _rows(op: str, inputs: int, operations: Any, precision: PrecisionGuarantee) 
             operations=operations,
             precision=precision,
             wrapper=__file__,
+            iterations=lambda shapes, params: 2 * operations(params),
         )
     return found
 

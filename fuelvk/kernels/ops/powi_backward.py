@@ -15,8 +15,9 @@ from fuelvk.kernels._cpu import c_kernel, numpy_reference
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv, vulkan
 from fuelvk.kernels.claims import STRICT_POWI_BACKWARD
 from fuelvk.kernels.costs import cost_powi_backward_cpu, cost_powi_backward_vulkan
-from fuelvk.kernels.ops._elements import also_of, grid, wide_or_small
-from fuelvk.kernels.ops._rows import fits_index, scalar_words
+from fuelvk.kernels.ops._division import divided, divisible, together
+from fuelvk.kernels.ops._elements import also_of, copy_shaders, grid, wide_or_small
+from fuelvk.kernels.ops._rows import scalar_words
 from fuelvk.kernels.types import Registration
 
 if TYPE_CHECKING:
@@ -67,15 +68,15 @@ def _rows(dtype: DType) -> tuple[Registration, ...]:
     row = vulkan(
         op,
         dtypes,
-        _vulkan(small, wide, dtype),
+        divided(_vulkan(small, wide, dtype), together(), dtypes),
         shaders=(small,),
         cost=partial(cost_powi_backward_vulkan, dtype=dtype),
         precision=STRICT_POWI_BACKWARD,
         wrapper=__file__,
-        admits=fits_index,
+        admits=divisible(together(), dtypes),
     )
     return (
-        also_of(row, wide),
+        also_of(row, wide, *copy_shaders()),
         c_kernel(
             op,
             dtypes,

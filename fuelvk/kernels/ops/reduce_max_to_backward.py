@@ -17,10 +17,11 @@ from fuelvk.kernels._cpu import c_kernel, numpy_reference
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv, vulkan
 from fuelvk.kernels.claims import STRICT_MAX_BACKWARD
 from fuelvk.kernels.costs import cost_reduce_max_to_backward_cpu, cost_reduce_max_to_backward_vulkan
-from fuelvk.kernels.ops._elements import also_of, padded
-from fuelvk.kernels.ops._rows import fits_index
+from fuelvk.kernels.ops._division import WHOLE, Plan, divided, divisible
+from fuelvk.kernels.ops._elements import also_of, copy_shaders, padded
+from fuelvk.kernels.ops._loops import most_iterations, within_loops
 from fuelvk.kernels.ops.reduce import order
-from fuelvk.kernels.types import Registration
+from fuelvk.kernels.types import Registration, Shapes
 
 if TYPE_CHECKING:
     from fuelvk.vulkan import Buffer
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _PARAMS = struct.Struct("<4I3I7i7i")
 _RANK = 4  # what eight axes, kept and reduced in turn, leave of either kind
 _THREADS = 64
+_WALKS = 3  # of a window: its maximum, the ties, the shares
 _MANY = 64  # windows from which one invocation each is enough where their elements lie side by side
 
 
@@ -51,6 +53,22 @@ def _walk(shape: Sequence[int], strides: Sequence[int]) -> tuple[Shape, Shape]:
     return padded(extents, _RANK, 1), padded(steps, _RANK, 0)
 
 
+def _division(shapes: Shapes, params: Mapping[str, Any]) -> Plan:
+    """Windows are independent: axes along which g is repeated stay whole."""
+    x, g, _ = shapes
+    assert x is not None and g is not None
+    repeated = broadcast_axes(g, x)
+    kept = tuple(WHOLE if axis in repeated else axis for axis in range(len(x)))
+    return kept, kept[len(x) - len(g) :], kept
+
+
+def _steps(shapes: Shapes, params: Mapping[str, Any]) -> int:
+    """Iterations of an invocation of a workgroup that shares a window."""
+    x, g, _ = shapes
+    assert x is not None and g is not None
+    return _WALKS * (elements(x) // max(elements(g), 1) // _THREADS + 8)
+
+
 def _vulkan(by_group: ShaderRef, alone: ShaderRef) -> Callable[..., None]:
     def kernel(
         inputs: Sequence[Buffer],
@@ -70,6 +88,7 @@ def _vulkan(by_group: ShaderRef, alone: ShaderRef) -> Callable[..., None]:
         places, place_strides = _walk(moved.shape[:kept], moved.strides[:kept])
         extents, strides = _walk(moved.shape[kept:], moved.strides[kept:])
         each = n < _THREADS or (windows >= _MANY and strides[-1] != 1)
+        each &= most_iterations(context.caps, _WALKS * n) == _WALKS * n
         groups = context.fold(-(-windows // _THREADS) if each else windows)
         context.dispatch(
             alone if each else by_group,
@@ -102,16 +121,16 @@ def _rows(dtype: DType) -> tuple[Registration, ...]:
     row = vulkan(
         op,
         dtypes,
-        _vulkan(by_group, alone),
+        divided(_vulkan(by_group, alone), _division, dtypes),
         shaders=(by_group,),
         cost=partial(cost_reduce_max_to_backward_vulkan, dtype=dtype),
         precision=STRICT_MAX_BACKWARD,
         wrapper=__file__,
-        admits=fits_index,
+        admits=divisible(_division, dtypes, also=within_loops(_steps)),
     )
     function = f"reduce_max_to_backward_{dtype.key}"
     return (
-        also_of(row, alone),
+        also_of(row, alone, *copy_shaders()),
         c_kernel(
             op,
             dtypes,

@@ -17,7 +17,7 @@ from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv
 from fuelvk.kernels.claims import STRICT_RESIZE, STRICT_RESIZE_BACKWARD
 from fuelvk.kernels.ops._elements import grid
 from fuelvk.kernels.ops._images import image_rows
-from fuelvk.kernels.types import Registration
+from fuelvk.kernels.types import Registration, Shapes
 
 if TYPE_CHECKING:
     from fuelvk.vulkan import Buffer
@@ -130,6 +130,14 @@ def _on_vulkan(op: str, shader: ShaderRef, dtype: DType) -> Callable[..., None]:
     return kernel
 
 
+def _results_read(shapes: Shapes, params: Mapping[str, Any]) -> int:
+    """At most so many iterations for the results that one source went into."""
+    g, dx = shapes
+    assert g is not None and dx is not None
+    rows, columns = (2 * m // max(n - 1, 1) + 3 for m, n in zip(g[-2:], dx[-2:], strict=True))
+    return rows * (columns + 1)
+
+
 def _rows(op: str) -> list[Registration]:
     found: list[Registration] = []
     for dtype in FLOATS:
@@ -144,6 +152,7 @@ def _rows(op: str) -> list[Registration]:
             operations=lambda params: 9 if params["mode"] == "linear" else 0,
             precision=STRICT_RESIZE_BACKWARD if op.endswith("backward") else STRICT_RESIZE,
             wrapper=__file__,
+            iterations=_results_read if op.endswith("backward") else lambda shapes, params: 1,
         )
     return found
 

@@ -15,14 +15,22 @@ from fuelvk.kernels._cpu import c_kernel, numpy_reference
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv, vulkan
 from fuelvk.kernels.claims import STRICT_ROPE
 from fuelvk.kernels.costs import cost_rope_cpu, cost_rope_vulkan
-from fuelvk.kernels.ops._elements import also_of, grid, wide_or_small
-from fuelvk.kernels.ops._rows import fits_index
-from fuelvk.kernels.types import Registration
+from fuelvk.kernels.ops._division import WHOLE, Plan, axes, divided, divisible
+from fuelvk.kernels.ops._elements import also_of, copy_shaders, grid, wide_or_small
+from fuelvk.kernels.types import Registration, Shapes
 
 if TYPE_CHECKING:
     from fuelvk.vulkan import Buffer
 
 _PARAMS = struct.Struct("<10I")
+
+
+def _division(shapes: Shapes, params: Mapping[str, Any]) -> Plan:
+    """Positions are the last axis but one of x and the first of the tables."""
+    x = shapes[0]
+    assert x is not None
+    table = (len(x) - 2, WHOLE)
+    return axes(x, -1), table, table, axes(x, -1)
 
 
 def _cpu(dtype: DType) -> Callable[..., None]:
@@ -66,15 +74,15 @@ def _rows(dtype: DType) -> tuple[Registration, ...]:
     row = vulkan(
         FusedOps.ROPE,
         dtypes,
-        _vulkan(small, wide),
+        divided(_vulkan(small, wide), _division, dtypes),
         shaders=(small,),
         cost=partial(cost_rope_vulkan, dtype=dtype),
         precision=STRICT_ROPE,
         wrapper=__file__,
-        admits=fits_index,
+        admits=divisible(_division, dtypes),
     )
     return (
-        also_of(row, wide),
+        also_of(row, wide, *copy_shaders()),
         c_kernel(
             FusedOps.ROPE,
             dtypes,

@@ -10,9 +10,10 @@ from cpu_reference import c as ckernels
 from fuelvk.base.dtypes import DType
 from fuelvk.base.shapes import elements
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv
-from fuelvk.kernels.ops._elements import grid, wide_or_small
+from fuelvk.kernels.ops._division import divided, divisible, together
+from fuelvk.kernels.ops._elements import copy_shaders, grid, wide_or_small
 from fuelvk.kernels.ops._movement import movement
-from fuelvk.kernels.types import Registration
+from fuelvk.kernels.types import Registration, Shapes
 
 _PARAMS = struct.Struct("<4Ii3I")
 
@@ -35,6 +36,12 @@ def _on_cpu(function: str, upper: bool) -> Callable[..., None]:
             ckernels.call(function, x, y, elements(x.shape[:-2]), rows, columns, k, int(upper))
 
     return kernel
+
+
+def _moved(params: Mapping[str, Any], starts: Mapping[int, int], shapes: Shapes) -> Mapping[str, Any]:
+    """A part of the last two axes has another diagonal."""
+    rank = len(shapes[-1] or ())
+    return {**params, "k": params["k"] + starts.get(rank - 2, 0) - starts.get(rank - 1, 0)}
 
 
 def _on_vulkan(size: int, upper: bool) -> Callable[..., None]:
@@ -62,16 +69,17 @@ def _on_vulkan(size: int, upper: bool) -> Callable[..., None]:
 
 
 def _rows(op: str, dtype: DType) -> tuple[Registration, ...]:
-    function = f"triangle_b{dtype.size}"
+    function, dtypes = f"triangle_b{dtype.size}", (dtype, dtype)
     return movement(
         op,
-        (dtype, dtype),
-        on_vulkan=_on_vulkan(dtype.size, op == "triu"),
+        dtypes,
+        on_vulkan=divided(_on_vulkan(dtype.size, op == "triu"), together(), dtypes, shift=_moved),
         on_cpu=_on_cpu(function, op == "triu"),
         shader=_shader(dtype.size),
-        optional=(_shader(dtype.size, "wide"),),
+        optional=(_shader(dtype.size, "wide"), *copy_shaders()),
         function=function,
         wrapper=__file__,
+        admits=divisible(together(), dtypes),
     )
 
 

@@ -11,9 +11,10 @@ from fuelvk.base.dtypes import DType
 from fuelvk.base.errors import IndexOutOfRangeError
 from fuelvk.base.shapes import Layout, elements, normalize_axis
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv
+from fuelvk.kernels.ops._division import WHOLE, Plan, divided, divisible, uncut
 from fuelvk.kernels.ops._elements import copy_shaders, copy_strided, grid, wide_or_small
 from fuelvk.kernels.ops._movement import movement
-from fuelvk.kernels.types import KernelCaps, Registration
+from fuelvk.kernels.types import Admits, KernelCaps, Registration, Shapes
 
 _PARAMS = struct.Struct("<10I")
 
@@ -63,7 +64,28 @@ def _parts(
             yield which, part, place
 
 
-def _on_vulkan(size: int) -> Any:
+def _division(shapes: Shapes, params: Mapping[str, Any]) -> Plan:
+    """Of update, position and y, where the position is read on the device: all axes but the one written along."""
+    update, position, y = shapes
+    assert y is not None
+    axis = normalize_axis(params["axis"], len(y))
+    apart = tuple(WHOLE if i == axis else i for i in range(len(y)))
+    return None if update is None else apart, uncut(position), apart
+
+
+def _admits(dtype: DType) -> Admits:
+    placed = divisible(_division, (dtype, DType.I64, dtype), weights=(1, 2, 1))
+
+    def admits(shapes: Shapes, params: Mapping[str, Any], capabilities: Any) -> str | None:
+        return None if shapes[2] is None else placed(shapes[1:], params, capabilities)
+
+    return admits
+
+
+def _on_vulkan(dtype: DType) -> Any:
+    size = dtype.size
+    placing = divided(_place(size), _division, (dtype, DType.I64, dtype), weights=(1, 2, 1), keeps=True)
+
     def kernel(
         inputs: Any, outputs: Any, layouts: Any, params: Mapping[str, Any], context: VulkanContext
     ) -> None:
@@ -76,38 +98,46 @@ def _on_vulkan(size: int) -> Any:
                 copy_strided(context, size, inputs[which], part, outputs[0], place)
             return
         copy_strided(context, size, inputs[0], x, outputs[0], y)
-        _place(context, size, inputs, outputs[0], layouts, axis, wrap=params["wrap"])
+        placing(inputs[1:], outputs, layouts[1:], params, context)
 
     return kernel
 
 
-def _place(
-    context: VulkanContext, size: int, inputs: Any, y: Any, layouts: Any, axis: int, *, wrap: bool
-) -> None:
-    x, update, position, target = layouts
-    inner, unit, u0, y0 = elements(x.shape[axis + 1 :]), size, update.offset, target.offset
-    while unit < 8 and not (inner % 2 or u0 % 2 or y0 % 2):
-        unit, inner, u0, y0 = unit * 2, inner // 2, u0 // 2, y0 // 2
-    extent, count = x.shape[axis], update.shape[axis]
-    n = elements(x.shape[:axis]) * count * inner
-    shader = wide_or_small(_shader(unit), _shader(8, "wide") if unit == 8 else None, context.caps, n)
-    groups = grid(shader, context, max(n, 1))
-    errors, slot = context.error_slot
-    words = _PARAMS.pack(n, groups[0], extent, count, inner, wrap, u0, 2 * position.offset, y0, slot)
-    context.dispatch(shader, groups, (inputs[1], inputs[2], y, errors), 0b1100, words)
+def _place(size: int) -> Any:
+    """Returns what writes an update where a position in memory says."""
+
+    def kernel(
+        inputs: Any, outputs: Any, layouts: Any, params: Mapping[str, Any], context: VulkanContext
+    ) -> None:
+        update, position, target = layouts
+        axis = normalize_axis(params["axis"], len(target.shape))
+        inner, unit, u0, y0 = elements(target.shape[axis + 1 :]), size, update.offset, target.offset
+        while unit < 8 and not (inner % 2 or u0 % 2 or y0 % 2):
+            unit, inner, u0, y0 = unit * 2, inner // 2, u0 // 2, y0 // 2
+        extent, count = target.shape[axis], update.shape[axis]
+        n = elements(target.shape[:axis]) * count * inner
+        shader = wide_or_small(_shader(unit), _shader(8, "wide") if unit == 8 else None, context.caps, n)
+        groups = grid(shader, context, max(n, 1))
+        errors, slot = context.error_slot
+        numbers = (extent, count, inner, params["wrap"], u0, 2 * position.offset, y0, slot)
+        words = _PARAMS.pack(n, groups[0], *numbers)
+        context.dispatch(shader, groups, (*inputs, outputs[0], errors), 0b1100, words)
+
+    return kernel
 
 
 def _rows(dtype: DType) -> tuple[Registration, ...]:
     return movement(
         "write_slice",
         (dtype, dtype, DType.I64, dtype),
-        on_vulkan=_on_vulkan(dtype.size),
+        on_vulkan=_on_vulkan(dtype),
         on_cpu=_on_cpu,
         shader=_shader(dtype.size),
         optional=(*(_shader(size) for size in (1, 2, 4, 8)), _shader(8, "wide"), *copy_shaders()),
         function="write_slice",
         wrapper=__file__,
         caps=KernelCaps(),
+        admits=_admits(dtype),
     )
 
 
