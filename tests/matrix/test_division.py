@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from fuelvk.base.dtypes import DType
-from fuelvk.kernels.ops import _division, _ranges
+from fuelvk.kernels._vulkan import VulkanContext
+from fuelvk.kernels.ops import _ranges
 from fuelvk.runtime.devices import Device, VulkanDevice
 from tests.matrix.test_strided_primitives import agree, entry_named, impl_of
 
@@ -32,6 +33,7 @@ class Call:
     dtypes: tuple[DType, ...]
     inputs: tuple[Array, ...]
     params: Mapping[str, Any]
+    reach: int = REACH
 
     def __str__(self) -> str:
         return f"{self.op}-{self.name}-{self.dtypes[0].key}"
@@ -139,7 +141,56 @@ def placements() -> Iterator[Call]:
             yield Call("write_slice", name, dtypes, inputs, {"axis": axis, "wrap": True})
 
 
+def reductions() -> Iterator[Call]:
+    """A block of 16,384 rows is never cut, so that the reach is longer than that."""
+    for op, dtypes in (("sum", FLOATS), ("mean", (F16,)), ("prod", (I32,)), ("max", (F32, I64))):
+        for dtype in dtypes:
+            line, square = numbers(dtype, 120000), numbers(dtype, 300, 400)
+            for name, x, axes, reach in (
+                ("line", line, None, 20000),
+                ("backwards", line[::-1], None, 20000),
+                ("spaced", line[::5], None, 20000),
+                ("far_apart", line[: 40 * 3000].reshape(40, 3000)[:, 1], None, 30000),
+                ("rows", square, (1,), 20000),
+                ("columns", square, (0,), 20000),
+                ("turned", square.T[::-1], (0,), 20000),
+                ("repeated", np.broadcast_to(line[:1], (5, 40000)), (1,), 20000),
+                ("deep", line.reshape(3, 20000, 2), (1,), 45000),
+                ("wide", line[:60000].reshape(2, 3, 10000), (1,), 26000),
+                ("three", line[:60000].reshape(50, 40, 30), (0, 2), 20000),
+            ):
+                yield Call(op, name, (dtype, dtype), (x,), {"axes": axes}, reach)
+    for op, dtype in (("argmax", F32), ("argmin", F16), ("argmax", F64), ("argmin", DType.BF16)):
+        line = (below(dtype, 3000, 120000) if dtype is F32 else numbers(dtype, 120000))[2:]
+        square = line[:117000].reshape(300, 390)
+        for name, x, axis, reach in (
+            ("line", line, None, 1000),
+            ("backwards", line[::-1], None, 40000),
+            ("blocks", line, None, 80000),
+            ("rows", square, 1, 1000),
+            ("long_rows", line[:100000].reshape(5, 20000), 1, 3000),
+            ("columns", square, 0, 5000),
+            ("many_columns", line[:60000].reshape(30, 2000), 0, 5000),
+            ("middle", line[:60000].reshape(4, 300, 50), 1, 1000),
+            ("missing", np.where(line == line[70000], np.nan, line).astype(line.dtype), None, 4000),
+        ):
+            yield Call(op, name, (dtype, I64), (x,), {"axis": axis}, reach)
+    for dtype in FLOATS:
+        line = numbers(dtype, 30000)
+        for name, x, axis, reach in (
+            ("line", line, 0, 1000),
+            ("backwards", line[::-1], 0, 1000),
+            ("rows", line.reshape(10, 3000), 1, 2000),
+            ("columns", line.reshape(3000, 10), 0, 2000),
+            ("wide", line.reshape(100, 300), 0, 50000 // 2),
+            ("deep", line.reshape(2, 3000, 5), 1, 1000),
+            ("spaced", line[::3].reshape(1000, 10)[:, ::2], 0, 2000),
+        ):
+            yield Call("cumsum", name, (dtype, dtype), (x,), {"axis": axis}, reach)
+
+
 def calls() -> Iterator[Call]:
+    yield from reductions()
     yield from rows()
     yield from placements()
     yield from triangles()
@@ -147,27 +198,29 @@ def calls() -> Iterator[Call]:
     yield from gathers()
 
 
-@pytest.fixture
-def pieces(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Lowers the reach; gets an entry for every piece a call is divided into."""
-    seen: list[int] = []
-    run = _division._run_piece
-    monkeypatch.setattr(_ranges, "MOST", REACH)
-    monkeypatch.setattr(_division, "_run_piece", lambda *args: (seen.append(1), run(*args)))
-    return seen
-
-
 @pytest.mark.parametrize("call", tuple(calls()), ids=str)
-def test_pieces_give_the_same_bytes(call: Call, pieces: list[int], gpu: VulkanDevice, cpu: Device) -> None:
-    impl = impl_of(call.op, call.dtypes)
-    shapes = tuple(x.shape for x in call.inputs)
-    op = entry_named(call.op)
-    bound, params = op.bind(call.inputs, call.params)
-    shapes = (
-        *(None if x is None else x.shape for x in bound),
-        op.shape_rule(tuple(x.shape for x in bound), params)[0],
-    )
-    reason = impl.admits(shapes, params, gpu.capabilities)
-    assert reason is None or "lacks" in reason, reason
-    agree(call.op, call.dtypes, call.inputs, call.params, gpu, cpu)
-    assert len(pieces) > 1, "the call was not divided"
+def test_parts_give_the_same_bytes(
+    call: Call, monkeypatch: pytest.MonkeyPatch, gpu: VulkanDevice, cpu: Device
+) -> None:
+    """In more dispatches than the whole call takes."""
+    op, impl = entry_named(call.op), impl_of(call.op, call.dtypes)
+    counts = [0]
+    dispatch = VulkanContext.dispatch
+
+    def counted(self: VulkanContext, *args: Any, **more: Any) -> None:
+        counts[-1] += 1
+        dispatch(self, *args, **more)
+
+    def run() -> None:
+        bound, params = op.bind(call.inputs, call.params)
+        shapes = tuple(None if x is None else x.shape for x in bound)
+        reason = impl.admits((*shapes, *op.shape_rule(shapes, params)), params, gpu.capabilities)
+        assert reason is None or "lacks" in reason, reason
+        agree(call.op, call.dtypes, call.inputs, call.params, gpu, cpu)
+
+    monkeypatch.setattr(VulkanContext, "dispatch", counted)
+    run()
+    counts.append(0)
+    monkeypatch.setattr(_ranges, "MOST", call.reach)
+    run()
+    assert counts[1] > counts[0], "the call was not divided"

@@ -106,12 +106,6 @@ class _Operand:
         return found
 
 
-def _limit(caps: Capabilities, size: int, weight: int) -> int:
-    """Returns how many elements of an operand a kernel may index; ``weight`` are index steps per element."""
-    most = _ranges.MOST // weight
-    return most if caps.addressing == "bda" else min(most, caps.max_buffer_range // size)
-
-
 def _pieces(
     operands: Sequence[_Operand], extents: Mapping[int, int], starts: Mapping[int, int]
 ) -> Iterator[tuple[Mapping[int, int], Sequence[_Operand]]]:
@@ -164,7 +158,7 @@ def divided(
             if buffer is None or view is None or numbers is None:
                 continue
             dense = i == len(inputs) or not strided
-            limit = _limit(context.caps, dtypes[i].size, weights[i] if weights else 1)
+            limit = _ranges.limit(context.caps, dtypes[i].size, weights[i] if weights else 1)
             operands.insert(0, _Operand(buffer, view, dtypes[i].size, limit, numbers, dense))
             for number, extent in zip(numbers, view.shape, strict=True):
                 extents.setdefault(number, extent)
@@ -222,7 +216,7 @@ def _all_near(
     for i, (buffer, view) in enumerate(zip(buffers, layouts, strict=True)):
         if buffer is None or view is None:
             continue
-        limit = _limit(caps, dtypes[i].size, weights[i] if weights else 1)
+        limit = _ranges.limit(caps, dtypes[i].size, weights[i] if weights else 1)
         if buffer.nbytes > limit * dtypes[i].size or elements(view.shape) > limit:
             return False
     return True
@@ -241,7 +235,7 @@ def divisible(
             if shape is None or numbers is None:
                 continue
             kept = elements([n for n, number in zip(shape, numbers, strict=True) if number == WHOLE])
-            limit = _limit(capabilities, dtypes[i].size, weights[i] if weights else 1)
+            limit = _ranges.limit(capabilities, dtypes[i].size, weights[i] if weights else 1)
             limit -= _ranges.ALIGNMENT // dtypes[i].size
             if kept > limit and 0 not in shape:
                 return f"{kept} elements of an operand belong together; this kernel indexes {limit}"

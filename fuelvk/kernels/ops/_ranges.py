@@ -14,7 +14,7 @@ from fuelvk.base.shapes import Layout, Shape, elements
 
 if TYPE_CHECKING:
     from fuelvk.kernels._vulkan import VulkanContext
-    from fuelvk.vulkan import Buffer
+    from fuelvk.vulkan import Buffer, Capabilities
 
 # Below 2^31 by more than a grid overhangs, so that no index of an idle invocation wraps. Tests lower it.
 MOST = 2**31 - 2**24
@@ -52,6 +52,12 @@ def boxes(
     for extents, parts in _cut(shape, views, sizes, fits, in_order=in_order):
         moved = [rebased(b, p, s) for b, p, s in zip(buffers, parts, sizes, strict=True)]
         yield extents, [b for b, _ in moved], [p for _, p in moved]
+
+
+def limit(caps: Capabilities, size: int, weight: int = 1) -> int:
+    """Returns how many elements of ``size`` bytes a kernel indexes, with ``weight`` index steps for each."""
+    most = MOST // weight
+    return most if caps.addressing == "bda" else min(most, caps.max_buffer_range // size)
 
 
 def in_reach(context: VulkanContext, buffer: Buffer, view: Layout) -> bool:

@@ -1,4 +1,7 @@
-"""Kernels of cumsum: totals of blocks, their running sums by the same rule, then the blocks themselves."""
+"""Kernels of cumsum: totals of blocks, their running sums by the same rule, then the blocks themselves.
+
+What is beyond the reach of 32-bit indices is cut into parts, also between blocks: each block has its own carry.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +18,19 @@ from fuelvk.graph.types import PrimitiveId
 from fuelvk.kernels._cpu import c_kernel, numpy_reference
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv, vulkan
 from fuelvk.kernels.claims import STRICT_RUNNING_SUM
+from fuelvk.kernels.ops import _ranges
 from fuelvk.kernels.ops._elements import also_of, copy_shaders, gathered
-from fuelvk.kernels.ops._rows import fits_index
+from fuelvk.kernels.ops.reduce import Walk, in_parts, reached
 from fuelvk.kernels.primitive_costs import primitive_cost_cpu, primitive_cost_vulkan
-from fuelvk.kernels.types import KernelCaps, Registration
+from fuelvk.kernels.types import Admits, KernelCaps, Registration, Shapes
 
 if TYPE_CHECKING:
     from fuelvk.vulkan import Buffer
 
 CUMSUM = PrimitiveId("cumsum")
 BLOCK = 64
-_PARAMS = struct.Struct("<4I2i2I3i")
+_PARAMS = struct.Struct("<4I2i2I5i")
+_CARRIED, _ALL_CARRIED = 1, 2
 _THREADS = 128
 
 
@@ -54,30 +59,100 @@ def _strides(view: Layout, axis: int) -> tuple[int, int, int] | None:
     return None if len(outer) > 1 or len(inner) > 1 else (before[0], view.strides[axis], behind[0])
 
 
-def _run(
-    context: VulkanContext,
-    dtype: DType,
-    x: Buffer,
-    x0: int,
-    strides: tuple[int, int, int],
-    y: Buffer,
-    y0: int,
-    extents: tuple[int, int, int],
-) -> None:
-    """Records the running sums of [outer, n, inner] into contiguous y; the totals' own come first."""
-    outer, n, inner = extents
-    blocks = -(-n // BLOCK)
-    items = outer * blocks * inner
-    groups = context.fold(-(-items // _THREADS))
-    carried = blocks > 1
-    words = _PARAMS.pack(items, n, groups[0], carried, x0, y0, inner, blocks, *strides)
+def _run(context: VulkanContext, dtype: DType, x: Buffer, x0: int, walk: Walk, y: Buffer, y0: int) -> None:
+    """Records the running sums of a walk into contiguous y; the totals' own come first."""
+    blocks, wide = walk.blocks(BLOCK), dtype.accumulator
     carries = x
-    if carried:
-        wide = dtype.accumulator
+    if blocks > 1:
+        items = walk.outer * blocks * walk.inner
         totals, carries = (context.scratch(items * wide.size) for _ in range(2))
-        context.dispatch(_shader("totals", dtype), groups, (x, y, totals), 0b100, words)
-        _run(context, wide, totals, 0, (blocks * inner, inner, 1), carries, 0, (outer, blocks, inner))
-    context.dispatch(_shader("apply", dtype), groups, (x, y, carries), 0b010, words)
+        for part, (px, view), (target, place) in in_parts(
+            context, x, x0, walk, dtype.size, totals, 0, wide.size, BLOCK
+        ):
+            _dispatch(context, "totals", dtype, part, (px, px, target), view.offset, 0, place.offset)
+        sums = Walk(walk.outer, blocks, walk.inner, blocks * walk.inner, walk.inner, 1)
+        _run(context, wide, totals, 0, sums, carries, 0)
+    _apply(context, dtype, x, x0, walk, y, y0, carries)
+
+
+def _apply(
+    context: VulkanContext, dtype: DType, x: Buffer, x0: int, walk: Walk, y: Buffer, y0: int, carries: Buffer
+) -> None:
+    """Records the running sums within blocks, each with its carry."""
+    blocks, wide = walk.blocks(BLOCK), dtype.accumulator.size
+    reach, limit = reached(context.caps, dtype.size, wide, BLOCK, 1), _ranges.limit(context.caps, dtype.size)
+    near = max(x.nbytes, y.nbytes) <= limit * dtype.size and carries.nbytes <= limit * wide
+
+    def results(part: Walk, offset: int) -> Layout:
+        shape = (part.outer, part.n, part.inner)
+        return Layout(shape, (walk.n * walk.inner, walk.inner, 1), offset)
+
+    def fits(part: Walk) -> bool:
+        return reach(part) and _ranges.span(results(part, 0)) + _ranges.ALIGNMENT // dtype.size <= limit
+
+    if near and fits(walk):
+        kind = _CARRIED * (blocks > 1)
+        _dispatch(context, "apply", dtype, walk, (x, y, carries), x0, y0, 0, kind)
+        return
+    for part, dx, item in walk.parts(fits, BLOCK):
+        block, column = divmod(item, walk.inner)
+        outer, block = divmod(block, blocks)
+        at = (outer * walk.n + block * BLOCK) * walk.inner + column
+        px, source = _ranges.rebased(x, part.at(x0 + dx), dtype.size)
+        py, target = _ranges.rebased(y, results(part, y0 + at), dtype.size)
+        kind = _ALL_CARRIED if block else _CARRIED * (part.blocks(BLOCK) > 1)
+        given, carry0 = px, 0
+        if kind:
+            first = item - walk.inner if block else item
+            given, kept = _ranges.rebased(carries, part.results(BLOCK, first), wide)
+            carry0 = kept.offset
+        _dispatch(
+            context,
+            "apply",
+            dtype,
+            part,
+            (px, py, given),
+            source.offset,
+            target.offset,
+            carry0,
+            kind,
+            walk.inner,
+        )
+
+
+def _dispatch(
+    context: VulkanContext,
+    entry: str,
+    dtype: DType,
+    walk: Walk,
+    buffers: tuple[Buffer, Buffer, Buffer],
+    x0: int,
+    y0: int,
+    totals0: int,
+    carried: int = 0,
+    y_step: int | None = None,
+) -> None:
+    blocks = walk.blocks(BLOCK)
+    items = walk.outer * blocks * walk.inner
+    groups = context.fold(-(-items // _THREADS))
+    strides = (walk.outer_stride, walk.step, walk.inner_stride)
+    below = walk.inner if y_step is None else y_step
+    numbers = (items, walk.n, groups[0], carried, x0, y0, walk.inner, blocks, *strides, totals0, below)
+    writes = 0b100 if entry == "totals" else 0b010
+    context.dispatch(_shader(entry, dtype), groups, buffers, writes, _PARAMS.pack(*numbers))
+
+
+def _admits(dtype: DType) -> Admits:
+    def admits(shapes: Shapes, params: Mapping[str, Any], capabilities: Any) -> str | None:
+        """Refuses what even a column of one block does not bring into reach."""
+        shape = shapes[0] or ()
+        behind = elements(shape[normalize_axis(params["axis"], len(shape)) + 1 :])
+        limit = _ranges.limit(capabilities, dtype.size) - _ranges.ALIGNMENT // dtype.size
+        if behind <= limit // BLOCK:
+            return None
+        return f"a block has {BLOCK} rows of {behind} elements; this kernel indexes {limit}"
+
+    return admits
 
 
 def _on_vulkan(dtype: DType) -> Callable[..., None]:
@@ -89,12 +164,13 @@ def _on_vulkan(dtype: DType) -> Callable[..., None]:
             return
         axis = normalize_axis(params["axis"], len(view.shape))
         strides = _strides(view, axis)
-        if strides is None:
+        limit = _ranges.limit(context.caps, dtype.size) - _ranges.ALIGNMENT // dtype.size
+        if strides is None or BLOCK * abs(strides[1]) > limit:
             x, view = gathered(context, dtype, x, view)
             strides = _strides(view, axis)
             assert strides is not None
         extents = elements(view.shape[:axis]), view.shape[axis], elements(view.shape[axis + 1 :])
-        _run(context, dtype, x, view.offset, strides, outputs[0], target.offset, extents)
+        _run(context, dtype, x, view.offset, Walk(*extents, *strides), outputs[0], target.offset)
 
     return kernel
 
@@ -111,7 +187,7 @@ def _rows(dtype: DType) -> tuple[Registration, ...]:
         precision=STRICT_RUNNING_SUM,
         wrapper=__file__,
         caps=KernelCaps(strided_input=True),
-        admits=fits_index,
+        admits=_admits(dtype),
     )
     cost = primitive_cost_cpu("cumsum", dtypes)
     wide = (_shader("totals", dtype.accumulator), _shader("apply", dtype.accumulator))

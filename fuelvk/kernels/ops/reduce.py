@@ -7,32 +7,35 @@ reduces those. Two walks give the same bits:
     rows     the n elements are neighbours: subgroups, or workgroups where a device has none, take blocks of rows
     columns  other kept elements lie closer than the reduced ones: invocations take neighbouring columns
 
-A view that is neither (reduced axes that are not one axis in memory, more than two kept ones) is copied first.
+A view that is neither (reduced axes that are not one axis in memory, more than two kept ones) is copied first. A level
+beyond the reach of 32-bit indices is cut into parts: along the kept axes, and between blocks.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cpu_reference import c as ckernels
 from fuelvk.base.dtypes import FLOATS, DType
+from fuelvk.base.errors import RegistryError
 from fuelvk.base.shapes import Layout, Shape, collapse, elements, normalize_axes
 from fuelvk.graph.types import PrimitiveId
 from fuelvk.kernels._cpu import c_kernel, numpy_reference
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv, vulkan
 from fuelvk.kernels.claims import STRICT_EXACT, STRICT_MEAN, STRICT_PROD, STRICT_SUM
+from fuelvk.kernels.ops import _ranges
 from fuelvk.kernels.ops._elements import also_of, copy_shaders, gathered, wide_or_small
-from fuelvk.kernels.ops._rows import fits_index, row_groups, scalar_words
+from fuelvk.kernels.ops._rows import row_groups, scalar_words
 from fuelvk.kernels.primitive_costs import primitive_cost_cpu, primitive_cost_vulkan
 from fuelvk.kernels.types import KernelCaps, PrecisionGuarantee, Registration
 
 if TYPE_CHECKING:
-    from fuelvk.vulkan import Buffer
+    from fuelvk.vulkan import Buffer, Capabilities
 
 BLOCK = 16384
 _ROWS = struct.Struct("<4I3iI8s")
@@ -49,7 +52,7 @@ _SPAN = {4: 4, 2: 4, 8: 2}
 
 
 @dataclass(frozen=True, slots=True)
-class _Walk:
+class Walk:
     """[outer, n, inner] with their strides in elements; one row is [outer, n] with inner 1."""
 
     outer: int
@@ -62,6 +65,47 @@ class _Walk:
     @property
     def in_rows(self) -> bool:
         return self.inner == 1 and (self.step == 1 or self.n <= 1)
+
+    def at(self, offset: int) -> Layout:
+        """Returns the view that is walked from ``offset``."""
+        strides = (self.outer_stride, self.step, self.inner_stride)
+        return Layout((self.outer, self.n, self.inner), strides, offset)
+
+    def blocks(self, block: int) -> int:
+        """Returns how many blocks a row has; one where it has no elements."""
+        return max(-(-self.n // block), 1)
+
+    def results(self, block: int, offset: int = 0) -> Layout:
+        """Returns the contiguous results, [outer, blocks of n, inner], from ``offset``."""
+        return replace(Layout.of((self.outer, self.blocks(block), self.inner)), offset=offset)
+
+    def parts(
+        self, fits: Callable[[Walk], bool], block: int, x0: int = 0, y0: int = 0
+    ) -> Iterator[tuple[Walk, int, int]]:
+        """Yields walks that fit, each with the distance of its first element, and of its first result.
+
+        Results are [outer, blocks of n, inner]; every part's lie side by side.
+        """
+        if fits(self):
+            yield self, x0, y0
+            return
+        blocks = self.blocks(block)
+        if self.outer > 1:
+            half = self.outer // 2
+            rest = replace(self, outer=self.outer - half)
+            cut, dx, dy = replace(self, outer=half), half * self.outer_stride, half * blocks * self.inner
+        elif blocks > 1:
+            half = blocks // 2
+            rest = replace(self, n=self.n - half * block)
+            cut, dx, dy = replace(self, n=half * block), half * block * self.step, half * self.inner
+        elif self.inner > 1:
+            half = self.inner // 4 * 2 or 1
+            rest = replace(self, inner=self.inner - half)
+            cut, dx, dy = replace(self, inner=half), half * self.inner_stride, half
+        else:
+            raise RegistryError("a reduction cannot be cut into reach", seen=self, allowed=_ranges.MOST)
+        yield from cut.parts(fits, block, x0, y0)
+        yield from rest.parts(fits, block, x0 + dx, y0 + dy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +126,7 @@ def order(rank: int, axes: Sequence[int]) -> tuple[int, ...]:
     return (*(i for i in range(rank) if i not in axes), *axes)
 
 
-def walk_of(view: Layout, axes: Shape) -> _Walk | None:
+def walk_of(view: Layout, axes: Shape) -> Walk | None:
     """Returns how the elements of a view are walked, None where only a copy makes that possible."""
     moved = view.transpose(order(len(view.shape), axes))
     kept = len(view.shape) - len(axes)
@@ -91,10 +135,10 @@ def walk_of(view: Layout, axes: Shape) -> _Walk | None:
     if more or len(extents) > 2:
         return None
     if len(extents) == 2:
-        return _Walk(extents[0], n, extents[1], strides[0], step, strides[1])
+        return Walk(extents[0], n, extents[1], strides[0], step, strides[1])
     if step == 1 or n <= 1 or extents[0] == 1:
-        return _Walk(extents[0], n, 1, strides[0], step, 1)
-    return _Walk(1, n, extents[0], 0, step, strides[0])
+        return Walk(extents[0], n, 1, strides[0], step, 1)
+    return Walk(1, n, extents[0], 0, step, strides[0])
 
 
 def walkable(view: Layout, axes: Shape) -> tuple[Layout, Shape]:
@@ -103,6 +147,29 @@ def walkable(view: Layout, axes: Shape) -> tuple[Layout, Shape]:
         return view, axes
     rank = len(view.shape)
     return view.transpose(order(rank, axes)), tuple(range(rank - len(axes), rank))
+
+
+def walked(
+    context: VulkanContext, dtype: DType, x: Buffer, view: Layout, axes: Shape, block: int = BLOCK
+) -> tuple[Buffer, Walk, int]:
+    """Returns how a view is walked, its buffer and where the walk starts: a copy's where it cannot be as it lies.
+
+    That is so for views that are no walk, and for columns of which the rows of a block, which belong together, lie so
+    far apart that a kernel does not reach from one end to the other.
+    """
+    walk = walk_of(view, axes)
+    if walk is not None:
+        reach, limit = (min(walk.n, block) - 1) * abs(walk.step), _ranges.limit(context.caps, dtype.size)
+        if reach <= limit - limit // 8:  # with room for some columns side by side
+            return x, walk, view.offset
+        rank = len(view.shape)
+        view, axes = view.transpose(order(rank, axes)), tuple(range(rank - len(axes), rank))
+    else:
+        view, axes = walkable(view, axes)
+    x, view = gathered(context, dtype, x, view)
+    walk = walk_of(view, axes)
+    assert walk is not None
+    return x, walk, view.offset
 
 
 def _on_cpu(function: str) -> Callable[..., None]:
@@ -116,6 +183,47 @@ def _on_cpu(function: str) -> Callable[..., None]:
     return kernel
 
 
+def reached(caps: Capabilities, x_size: int, y_size: int, block: int, words: int) -> Callable[[Walk], bool]:
+    """Returns what tells whether a kernel reaches a walk and its results, from aligned starts."""
+    x_limit, y_limit = (_ranges.limit(caps, s, w) for s, w in ((x_size, 1), (y_size, words)))
+
+    def fits(part: Walk) -> bool:
+        return (
+            part.n <= _ranges.MOST
+            and _ranges.span(part.at(0)) + _ranges.ALIGNMENT // x_size <= x_limit
+            and part.results(block).elements + _ranges.ALIGNMENT // y_size <= y_limit
+        )
+
+    return fits
+
+
+def in_parts(
+    context: VulkanContext,
+    x: Buffer,
+    x0: int,
+    walk: Walk,
+    x_size: int,
+    y: Buffer,
+    y0: int,
+    y_size: int,
+    block: int,
+    words: int = 1,
+) -> Iterator[tuple[Walk, tuple[Buffer, Layout], tuple[Buffer, Layout]]]:
+    """Yields the parts of a reduction in blocks that a kernel reaches, each with its x and its y.
+
+    Sizes are bytes per element, ``words`` the index steps of a result. The whole is one part where that is in reach.
+    """
+    x_limit, y_limit = (_ranges.limit(context.caps, s, w) for s, w in ((x_size, 1), (y_size, words)))
+    fits = reached(context.caps, x_size, y_size, block, words)
+    near = x.nbytes <= x_limit * x_size and y.nbytes <= y_limit * y_size
+    if not walk.n or (near and fits(walk)):
+        yield walk, (x, walk.at(x0)), (y, walk.results(block, y0))
+        return
+    for part, dx, dy in walk.parts(fits, block):
+        place = part.results(block, y0 + dy)
+        yield part, _ranges.rebased(x, part.at(x0 + dx), x_size), _ranges.rebased(y, place, y_size)
+
+
 class _Call:
     """Records one reduction: a dispatch per level of blocks."""
 
@@ -125,20 +233,32 @@ class _Call:
         self.shaders = shaders
         self.narrow = dtype.accumulator is not dtype
 
-    def run(self, x: Buffer, x0: int, walk: _Walk, y: Buffer, y0: int) -> None:
+    def run(self, x: Buffer, x0: int, walk: Walk, y: Buffer, y0: int) -> None:
         count = scalar_words(walk.n, self.dtype)
         kept, flags = walk.outer * walk.inner, 0
         while walk.n > BLOCK:
             blocks = -(-walk.n // BLOCK)
             partial = self.context.scratch(kept * blocks * self.dtype.accumulator.size)
-            self._dispatch(x, x0, walk, partial, 0, blocks, flags | _TO_WIDE * self.narrow, count, last=False)
+            self._level(x, x0, walk, partial, 0, flags | _TO_WIDE * self.narrow, count, last=False)
             x, x0, flags = partial, 0, _FROM_WIDE * self.narrow
-            walk = _Walk(walk.outer, blocks, walk.inner, blocks * walk.inner, walk.inner, 1)
-        if not flags:
-            x, x0, walk = self._partials(x, x0, walk)
-        self._dispatch(x, x0, walk, y, y0, 1, flags, count, last=True)
+            walk = Walk(walk.outer, blocks, walk.inner, blocks * walk.inner, walk.inner, 1)
+        self._level(x, x0, walk, y, y0, flags, count, last=True)
 
-    def _partials(self, x: Buffer, x0: int, walk: _Walk) -> tuple[Buffer, int, _Walk]:
+    def _level(
+        self, x: Buffer, x0: int, walk: Walk, y: Buffer, y0: int, flags: int, count: bytes, *, last: bool
+    ) -> None:
+        """Records a level, in one part or more."""
+        wide = self.dtype.accumulator.size
+        from_size = wide if flags & _FROM_WIDE else self.dtype.size
+        to_size = self.dtype.size if last else wide
+        for part, source, place in in_parts(self.context, x, x0, walk, from_size, y, y0, to_size, BLOCK):
+            (part_x, from_view), (part_y, to_view) = source, place
+            blocks, start = part.blocks(BLOCK), from_view.offset
+            if last and not flags:
+                part_x, start, part = self._partials(part_x, start, part)
+            self._dispatch(part_x, start, part, part_y, to_view.offset, blocks, flags, count, last=last)
+
+    def _partials(self, x: Buffer, x0: int, walk: Walk) -> tuple[Buffer, int, Walk]:
         """Returns what is left to reduce: the partials of long columns, or the walk as it was."""
         shader, context = self.shaders.partials, self.context
         side_by_side = walk.outer == 1 and walk.inner_stride == 1 and not walk.in_rows
@@ -153,13 +273,13 @@ class _Call:
         partial = context.scratch(_PARTS * walk.inner * self.dtype.size)
         words = _PARTIALS.pack(items, walk.n, groups[0], pairs, x0, walk.step // 2)
         context.dispatch(shader, groups, (x, partial), 0b10, words)
-        return partial, 0, _Walk(1, _PARTS, walk.inner, 0, walk.inner, 1)
+        return partial, 0, Walk(1, _PARTS, walk.inner, 0, walk.inner, 1)
 
     def _dispatch(
         self,
         x: Buffer,
         x0: int,
-        walk: _Walk,
+        walk: Walk,
         y: Buffer,
         y0: int,
         blocks: int,
@@ -220,13 +340,8 @@ def _on_vulkan(shaders: _Shaders, dtype: DType) -> Callable[..., None]:
         axes = normalize_axes(params["axes"], len(view.shape))
         if 0 in view.shape:  # nothing to reduce, in one axis
             view, axes = Layout.of((*target.shape, 0)), (len(target.shape),)
-        walk = walk_of(view, axes)
-        if walk is None:
-            view, axes = walkable(view, axes)
-            x, view = gathered(context, dtype, x, view)
-            walk = walk_of(view, axes)
-            assert walk is not None
-        _Call(context, dtype, shaders).run(x, view.offset, walk, outputs[0], target.offset)
+        x, walk, start = walked(context, dtype, x, view, axes)
+        _Call(context, dtype, shaders).run(x, start, walk, outputs[0], target.offset)
 
     return kernel
 
@@ -266,7 +381,6 @@ def _rows(op: str, dtype: DType, precision: PrecisionGuarantee) -> tuple[Registr
         wrapper=__file__,
         name="vulkan.reduce",
         caps=KernelCaps(strided_input=True),
-        admits=fits_index,
     )
     cost = primitive_cost_cpu(op, dtypes)
     return (
