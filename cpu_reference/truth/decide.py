@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -68,10 +69,16 @@ class _Found(ctypes.Structure):
 
 
 def judge(name: str, first: int, results: Array) -> Judgement:
-    """Judges F32 ``results`` (one axis) of function ``name`` for the inputs of bits ``first``, ``first + 1``, ...
+    """The same for one array of results."""
+    return judge_all(name, first, [results])[0]
 
-    Thread-safe; releases the GIL in the C functions. Raises UnknownNameError for a function that is not in the
-    table, UnsupportedError where mpmath is needed and missing.
+
+def judge_all(name: str, first: int, results: Sequence[Array]) -> list[Judgement]:
+    """Judges arrays of F32 results (one axis) of function ``name`` for the inputs of bits ``first``, ``first + 1``, ...
+
+    The truth is computed once for all of them, which is quickest where they are equal to the first. Thread-safe;
+    releases the GIL in the C functions. Raises UnknownNameError for a function that is not in the table,
+    UnsupportedError where mpmath is needed and missing.
     """
     function = FUNCTIONS.get(name)
     if function is None:
@@ -79,18 +86,20 @@ def judge(name: str, first: int, results: Array) -> Judgement:
             "the sweep has no truth for this function", asked=name, allowed=", ".join(FUNCTIONS),
             hint=closest(name, FUNCTIONS) or None,
         )  # fmt: skip
-    bits = np.ascontiguousarray(results).view(np.uint32)
-    found = Judgement()
+    bits = [np.ascontiguousarray(r).view(np.uint32) for r in results]
+    found = [Judgement() for _ in bits]
     flats = function.flats
-    at, stop = first, first + bits.size
+    at, stop = first, first + bits[0].size
     while at < stop:
         flat = _covering(flats, at)
         if flat is not None:
             end = min(stop, flat.last + 1)
-            found.merge(_judge_flat(flat, at, bits[at - first : end - first]))
+            pieces = [_judge_flat(flat, at, b[at - first : end - first]) for b in bits]
         else:
             end = min([stop, *(f.first for f in flats if f.first > at)])
-            found.merge(_judge_live(name, function.slack, at, bits[at - first : end - first]))
+            pieces = _judge_live(name, function.slack, at, [b[at - first : end - first] for b in bits])
+        for whole, piece in zip(found, pieces, strict=True):
+            whole.merge(piece)
         at = end
     return found
 
@@ -124,34 +133,42 @@ def _judge_halves(first: int, bits: Array) -> Judgement:
     return Judgement(bits.size, wrong, float(error[place]), first + place)
 
 
-def _judge_live(name: str, slack: float, first: int, bits: Array) -> Judgement:
+def _judge_live(name: str, slack: float, first: int, bits: Sequence[Array]) -> list[Judgement]:
     library = _library()
-    measured = _by_numpy(name, first, bits) if library is None else _by_c(library, name, slack, first, bits)
-    found, undecided = measured
+    if library is None:
+        by_numpy = [_by_numpy(name, first, b) for b in bits]
+        found, undecided = [f for f, _ in by_numpy], by_numpy[0][1]
+    else:
+        found, undecided = _by_c(library, name, slack, first, bits)
     for at in undecided:
-        got = int(bits[at - first])
         want, value = exact.correctly_rounded(name, at)
-        found.wrong += got != want
-        error = exact.error_in_ulps(got, value)
-        if error > found.worst:
-            found.worst, found.worst_at = error, at
-    found.settled = len(undecided)
+        for each, results in zip(found, bits, strict=True):
+            got = int(results[at - first])
+            each.wrong += got != want
+            error = exact.error_in_ulps(got, value)
+            if error > each.worst:
+                each.worst, each.worst_at = error, at
+    for each in found:
+        each.settled = len(undecided)
     return found
 
 
-def _by_c(library: Any, name: str, slack: float, first: int, bits: Array) -> tuple[Judgement, list[int]]:
+def _by_c(
+    library: Any, name: str, slack: float, first: int, bits: Sequence[Array]
+) -> tuple[list[Judgement], list[int]]:
     truth = ctypes.cast(getattr(library, f"fv_truth_{name}"), ctypes.c_void_p)
+    pointers = (ctypes.c_void_p * len(bits))(*(b.ctypes.data for b in bits))
     room = _SMALL
     while True:
-        found, waiting = _Found(), np.empty(room, np.uint32)
+        found, waiting = (_Found * len(bits))(), np.empty(room, np.uint32)
         library.fv_judge(
-            truth, slack, first, bits.ctypes.data, bits.size, ctypes.byref(found), waiting.ctypes.data, room
+            truth, slack, first, pointers, len(bits), bits[0].size, found, waiting.ctypes.data, room
         )
-        if found.undecided <= room:
+        if found[0].undecided <= room:
             break
-        room = found.undecided
-    judged = Judgement(bits.size, found.wrong, max(found.worst, 0.0), found.worst_at)
-    return judged, [int(b) for b in waiting[: found.undecided]]
+        room = found[0].undecided
+    judged = [Judgement(bits[0].size, f.wrong, max(f.worst, 0.0), f.worst_at) for f in found]
+    return judged, [int(b) for b in waiting[: found[0].undecided]]
 
 
 def _by_numpy(name: str, first: int, bits: Array) -> tuple[Judgement, list[int]]:
@@ -199,8 +216,8 @@ def _library() -> Any:
         return None
     library.fv_judge.restype = None
     library.fv_judge.argtypes = [
-        ctypes.c_void_p, ctypes.c_double, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_int64,
-        ctypes.POINTER(_Found), ctypes.c_void_p, ctypes.c_int64,
+        ctypes.c_void_p, ctypes.c_double, ctypes.c_uint32, ctypes.POINTER(ctypes.c_void_p), ctypes.c_int,
+        ctypes.c_int64, ctypes.POINTER(_Found), ctypes.c_void_p, ctypes.c_int64,
     ]  # fmt: skip
     return library
 

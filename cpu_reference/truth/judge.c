@@ -39,20 +39,21 @@ static inline double per_ulp(double t)
   return wide_of((2069u - e) << 52);
 }
 
-/* Judges results[i] for the input of bits first + i. The undecided inputs go to `open`, the first `room` of them;
- * undecided results do not count towards wrong and worst. */
-void fv_judge(fv_truth truth, double slack, uint32_t first, const uint32_t *results, int64_t n, fv_judgement *found,
-              uint32_t *open, int64_t room)
+/* Judges results[k][i], k below `kinds`, for the input of bits first + i, into found[k]. The undecided inputs go to
+ * `open`, the first `room` of them; undecided results do not count towards wrong and worst. Where the results of a
+ * block are those of results[0], so is what is found. */
+void fv_judge(fv_truth truth, double slack, uint32_t first, const uint32_t *const *results, int kinds, int64_t n,
+              fv_judgement *found, uint32_t *open, int64_t room)
 {
   static const double top = 0x1p128;
-  double in[BLOCK], t[BLOCK];
+  double in[BLOCK], t[BLOCK], scale[BLOCK];
   uint64_t error[BLOCK];
-  uint32_t low[BLOCK], high[BLOCK];
-  found->wrong = 0; found->undecided = 0; found->worst = -1.0; found->worst_at = first;
+  uint32_t low[BLOCK], high[BLOCK], beyond[BLOCK];
+  int64_t undecided = 0;
+  for (int k = 0; k < kinds; k++) found[k] = (fv_judgement){0, 0, -1.0, first};
   for (int64_t base = 0; base < n; base += BLOCK) {
     const int count = n - base < BLOCK ? (int)(n - base) : BLOCK;
     const uint32_t start = first + (uint32_t)base;
-    const uint32_t *got = results + base;
     for (int i = 0; i < count; i++) in[i] = (double)float_of(start + (uint32_t)i);
     truth(in, t, count);
     uint32_t split = 0u;
@@ -60,32 +61,40 @@ void fv_judge(fv_truth truth, double slack, uint32_t first, const uint32_t *resu
       low[i] = bits_of((float)(t[i] * (1.0 - slack)));
       high[i] = bits_of((float)(t[i] * (1.0 + slack)));
       split |= low[i] ^ high[i];
+      beyond[i] = t[i] >= top ? 0x7f800000u : (t[i] <= -top ? 0xff800000u : 0u);
+      scale[i] = per_ulp(t[i]);
     }
-    for (int i = 0; i < count; i++) {
-      const double exact = t[i];
-      const uint32_t beyond = exact >= top ? 0x7f800000u : (exact <= -top ? 0xff800000u : 0u);
-      const double e = fabs(widened(got[i]) - exact) * per_ulp(exact);
-      error[i] = (beyond != 0u) & (got[i] == beyond) ? 0u : wide_bits(e);
-    }
-    uint32_t wrong = 0u;
-    uint64_t worst = 0u;  /* non-negative doubles are ordered as their bits are */
-    for (int i = 0; i < count; i++) {
-      const uint64_t e = (got[i] & 0x7fffffffu) > 0x7f800000u ? INFINITE : error[i];
-      error[i] = low[i] != high[i] ? 0u : e;
-    }
-    for (int i = 0; i < count; i++) worst = error[i] > worst ? error[i] : worst;
-    for (int i = 0; i < count; i++) wrong += (low[i] == high[i]) & (got[i] != low[i]);
-    found->wrong += wrong;
     if (split != 0u)
       for (int i = 0; i < count; i++)
         if (low[i] != high[i]) {
-          if (found->undecided < room) open[found->undecided] = start + (uint32_t)i;
-          found->undecided++;
+          if (undecided < room) open[undecided] = start + (uint32_t)i;
+          undecided++;
         }
-    if (wide_of(worst) > found->worst) {
-      found->worst = wide_of(worst);
-      for (int i = 0; i < count; i++)
-        if (error[i] == worst) { found->worst_at = start + (uint32_t)i; break; }
+    fv_judgement same = {0, 0, -1.0, start};
+    for (int k = 0; k < kinds; k++) {
+      const uint32_t *got = results[k] + base;
+      fv_judgement here = same;
+      if (k == 0 || memcmp(got, results[0] + base, (size_t)count * sizeof *got) != 0) {
+        uint32_t wrong = 0u;
+        uint64_t worst = 0u;  /* non-negative doubles are ordered as their bits are */
+        for (int i = 0; i < count; i++) {
+          const double e = fabs(widened(got[i]) - t[i]) * scale[i];
+          const uint64_t d = (beyond[i] != 0u) & (got[i] == beyond[i]) ? 0u : wide_bits(e);
+          const uint64_t all = (got[i] & 0x7fffffffu) > 0x7f800000u ? INFINITE : d;
+          error[i] = low[i] != high[i] ? 0u : all;
+        }
+        for (int i = 0; i < count; i++) worst = error[i] > worst ? error[i] : worst;
+        for (int i = 0; i < count; i++) wrong += (low[i] == high[i]) & (got[i] != low[i]);
+        here.wrong = wrong;
+        here.worst = wide_of(worst);
+        if (here.worst > found[k].worst || k == 0)
+          for (int i = 0; i < count; i++)
+            if (error[i] == worst) { here.worst_at = start + (uint32_t)i; break; }
+        if (k == 0) same = here;
+      }
+      found[k].wrong += here.wrong;
+      if (here.worst > found[k].worst) { found[k].worst = here.worst; found[k].worst_at = here.worst_at; }
     }
   }
+  for (int k = 0; k < kinds; k++) found[k].undecided = undecided;
 }

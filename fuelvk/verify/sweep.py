@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from cpu_reference.truth import FUNCTIONS, Judgement, judge
+from cpu_reference.truth import FUNCTIONS, Judgement, judge_all
 from fuelvk.base.dtypes import DType
 from fuelvk.base.errors import ParameterError, UnsupportedError
 from fuelvk.base.files import replace_file
@@ -39,11 +39,10 @@ Progress = Callable[[int, int], None]
 
 PROTOCOL = 1
 LAST = 0xFFFFFFFF
-CHUNK = 1 << 22
+CHUNK = 1 << 20
 _SAVE_EVERY = 5.0  # seconds
 _SIGN_OFF = np.uint32(0x7FFFFFFF)
 _INFINITY = np.uint32(0x7F800000)
-_FLUSHED = np.uint32(0x01000000)  # below 2^-125, where a device that flushes may give zero
 
 
 @dataclass(slots=True)
@@ -167,11 +166,12 @@ class Sweep:
         runners = self._runners()
         total = self.last - self.first + 1
         saved = time.monotonic()
+        offsets = np.arange(min(self.chunk, total), dtype=np.uint32)
         try:
             with ThreadPoolExecutor(2) as pool:
                 while self.next <= self.last:
                     stop = min(self.next + self.chunk, self.last + 1)
-                    self._step(runners, np.arange(self.next, stop, dtype=np.uint64).astype(np.uint32), pool)
+                    self._step(runners, offsets[: stop - self.next] + np.uint32(self.next), pool)
                     self.next = stop
                     if progress is not None:
                         progress(self.next - self.first, total)
@@ -210,36 +210,27 @@ class Sweep:
         self, runners: Sequence[Callable[[Array], Array]], inputs: Array, pool: ThreadPoolExecutor
     ) -> None:
         values = inputs.view(np.float32)
-        canonical = runners[0](values).view(np.uint32)
-        found = self._judged(inputs, canonical, pool)
-        self.parts[0].found.merge(found)
-        for part, runner in zip(self.parts[1:], runners[1:], strict=True):
-            results = runner(values).view(np.uint32)
-            if not np.array_equal(results, canonical):
-                self._compare(part, inputs, results, canonical)
-                part.found.merge(self._judged(inputs, results, pool))
-            else:
-                part.found.merge(found)
-
-    def _judged(self, inputs: Array, results: Array, pool: ThreadPoolExecutor) -> Judgement:
+        results = [run(values).view(np.uint32) for run in runners]
         half = inputs.size // 2
         waiting = [
-            pool.submit(judge, self.op.name, int(piece[0]), results[start : start + piece.size])
-            for start, piece in ((0, inputs[:half]), (half, inputs[half:]))
-            if piece.size
+            pool.submit(judge_all, self.op.name, int(inputs[at]), [r[at:stop] for r in results])
+            for at, stop in ((0, half), (half, inputs.size))
+            if at < stop
         ]
-        found = Judgement()
+        for part, found in zip(self.parts[1:], results[1:], strict=True):
+            self._compare(part, inputs, found, results[0])
         for each in waiting:
-            found.merge(each.result())
-        return found
+            for part, judged in zip(self.parts, each.result(), strict=True):
+                part.found.merge(judged)
 
     def _compare(self, part: Part, inputs: Array, results: Array, canonical: Array) -> None:
-        both_nan = ((results & _SIGN_OFF) > _INFINITY) & ((canonical & _SIGN_OFF) > _INFINITY)
-        differ = (results != canonical) & ~both_nan
-        count = int(np.count_nonzero(differ))
-        if count and part.differs_at < 0:
-            part.differs_at = int(inputs[int(differ.argmax())])
-        part.differing += count
+        at = np.flatnonzero(results != canonical)
+        if at.size:
+            got, want = results[at] & _SIGN_OFF, canonical[at] & _SIGN_OFF
+            at = at[(got <= _INFINITY) | (want <= _INFINITY)]
+        if at.size and part.differs_at < 0:
+            part.differs_at = int(inputs[at[0]])
+        part.differing += at.size
 
     def _record(self, part: Part) -> Record:
         found, claim = part.found, part.impl.precision
