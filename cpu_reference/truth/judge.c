@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define BLOCK 2048
+#define BLOCK 256
 #define INFINITE 0x7ff0000000000000u
 
 typedef struct {

@@ -41,8 +41,6 @@ PROTOCOL = 1
 LAST = 0xFFFFFFFF
 CHUNK = 1 << 20
 _SAVE_EVERY = 5.0  # seconds
-_SIGN_OFF = np.uint32(0x7FFFFFFF)
-_INFINITY = np.uint32(0x7F800000)
 
 
 @dataclass(slots=True)
@@ -224,13 +222,16 @@ class Sweep:
                 part.found.merge(judged)
 
     def _compare(self, part: Part, inputs: Array, results: Array, canonical: Array) -> None:
-        at = np.flatnonzero(results != canonical)
-        if at.size:
-            got, want = results[at] & _SIGN_OFF, canonical[at] & _SIGN_OFF
-            at = at[(got <= _INFINITY) | (want <= _INFINITY)]
-        if at.size and part.differs_at < 0:
-            part.differs_at = int(inputs[at[0]])
-        part.differing += at.size
+        differ = results != canonical
+        if not differ.any():
+            return
+        nan = np.isnan(canonical.view(np.float32))
+        if nan.any():
+            differ &= ~(nan & np.isnan(results.view(np.float32)))
+        count = int(np.count_nonzero(differ))
+        if count and part.differs_at < 0:
+            part.differs_at = int(inputs[int(differ.argmax())])
+        part.differing += count
 
     def _record(self, part: Part) -> Record:
         found, claim = part.found, part.impl.precision
