@@ -23,16 +23,12 @@ _ASK = """
 import json
 import fuelvk as fv
 from fuelvk.evidence import Book, shipped_dir
-from fuelvk.registry import default_kernel_registry
+from fuelvk.verify.sweep_state import lags, sweeps_of
 device = fv.device({spec!r})
 place = device.place(device.backend.value)
-now = {{}}
-for op, backend, impl in default_kernel_registry():
-    now[op.name.lower(), backend, impl.name, tuple(d.key for d in impl.dtypes)] = str(impl.revision)
-records = [r for each in Book.open([shipped_dir()]).ledgers() if each.place == place for r in each.records.values()]
-sweeps = [r for r in records if r.claim == "sweep"]
-lag = sorted(r.op for r in sweeps if now.get((r.op, r.backend, r.impl, r.dtypes)) != r.revision)
-print(json.dumps({{"place": str(place), "known": bool(records), "lagging": lag}}))
+ledgers = [each for each in Book.open([shipped_dir()]).ledgers() if each.place == place]
+lag = sorted({{r.op for each in ledgers for r in sweeps_of(each) if lags(r)}})
+print(json.dumps({{"place": str(place), "known": any(each.records for each in ledgers), "lagging": lag}}))
 """
 
 

@@ -93,6 +93,12 @@ def revision_sources_of(source: str) -> list[tuple[str, bytes]]:
     ]
 
 
+def strict_headers() -> dict[str, str]:
+    """Returns the text of every header of the strict library by its name ("exp_cr.h")."""
+    prefix = "strict/"
+    return {n.removeprefix(prefix): t for n, t in _sources()["text"].items() if n.startswith(prefix)}
+
+
 @cache
 def strict_table() -> bytes:
     """Returns the constant table of the strict functions, 32-bit words in order, as a shader's buffer holds it."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from cpu_reference.truth import FUNCTIONS
 from fuelvk.evidence import Book, Place, Record, shipped_dir
 from fuelvk.evidence.ledger import Ledger
+from fuelvk.verify.sweep_source import Level
+from fuelvk.verify.sweep_state import lags, level_of_record, sweeps_of
 
 _ERRORS = {"ulp": "{} ULP", "relative": "{} relative", "absolute": "{} absolute", "bound": "{} of the bound"}
 _BITS = {"canonical": "bytes of C", "batch_invariant": "batch", "bit_stable": "stable"}
@@ -82,29 +85,35 @@ def _failures(found: Sequence[Ledger]) -> Iterator[str]:
 
 
 def _sweeps(found: Sequence[Ledger]) -> Iterator[str]:
-    rows = [(n, each, r) for n, each in enumerate(found) for r in each.records.values() if r.claim == "sweep"]
+    rows = [(n, level_of_record(r), r) for n, each in enumerate(found) for r in sweeps_of(each)]
     yield from (
         "## All 2^32 inputs of F32 functions",
         "",
         "Each result against the exact value: a double, and mpmath where that leaves two floats possible. *Not "
         "nearest* counts results that are not the correctly rounded ones, *unlike C* those whose bytes are not the C "
-        "kernel's. A sweep *lags* when its kernel's sources changed since; what was found then is what is shown.",
+        "kernel's. A sweep **lags** when the function's own source changed since: what is shown was found then, and "
+        "proves nothing of the function as it is.",
         "",
     )
     if not rows:
         yield from ("None yet.", "")
         return
-    yield "| function | implementation | | worst error | at input | not nearest | by mpmath | unlike C | |"
+    yield "| function | level | | worst error | at input | not nearest | by mpmath | unlike C | |"
     yield "|---|---|---|---|---|---|---|---|---|"
-    for number, each, r in sorted(rows, key=lambda x: (x[2].op, x[2].backend, x[2].impl, x[0])):
-        now = {o.revision for o in each.records.values() if o.key[:4] == r.key[:4] and o.claim != "sweep"}
-        remark = "lags" if now and r.revision not in now else ""
+    functions, levels = list(FUNCTIONS), list(Level)
+    rows = [row for row in rows if row[2].op in FUNCTIONS]
+    rows.sort(key=lambda x: (functions.index(x[2].op), levels.index(x[1]), x[2].backend, x[0]))
+    for number, level, r in rows:
         counts = [
             f"{r.counts.get(k, 0):,}"
             for k in ("not_correctly_rounded", "settled_by_mpmath", "bytes_unlike_c")
         ]
-        cells = [r.op, r.impl, _letter(number), f"{r.worst:.9g} ULP", r.where, *counts, remark]
-        yield f"| {' | '.join(cells)} |"
+        remark = "**lags**" if lags(r) else ""
+        worst = f"{r.worst:.9g} ULP" if r.passed else f"**{r.worst:.9g} ULP**"
+        yield f"| {' | '.join([r.op, level.value, _letter(number), worst, r.where, *counts, remark])} |"
+    swept = {r.op for _, level, r in rows if level is Level.ROUNDED and not lags(r)}
+    if missing := [op for op in FUNCTIONS if op not in swept]:
+        yield from ("", f"No sweep of the correctly rounded level as it is: {', '.join(missing)}.")
     yield ""
 
 

@@ -6,15 +6,19 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from fuelvk.base.dtypes import DType
 from fuelvk.base.errors import ParameterError
 from fuelvk.cli._output import Result, console, table
 from fuelvk.evidence import Place, Record
 from fuelvk.graph.types import OpEntry
+
+if TYPE_CHECKING:
+    from fuelvk.verify.sweep_state import SweepState
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -43,11 +47,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--range", metavar="FIRST:LAST", help="with --sweep: only inputs of these bits; nothing is recorded"
     )
+    parser.add_argument(
+        "--status",
+        action="store_true",
+        help="with --sweep: show what sweeps there are and which lag; run none",
+    )
+    parser.add_argument(
+        "--merge", metavar="FOLDER", help="add the ledgers in a folder to those kept here, and nothing else"
+    )
 
 
 def run(options: argparse.Namespace) -> Result:
     if options.compare is not None:
         return _differences(options)
+    if options.merge is not None:
+        return _merge(options)
+    if options.sweep and options.status:
+        return _status(options)
     return _sweep(options) if options.sweep else _claims(options)
 
 
@@ -57,6 +73,7 @@ def _claims(options: argparse.Namespace) -> Result:
     from fuelvk.verify.calls import Level
     from fuelvk.verify.runner import Progress, Run, chosen_claims, chosen_ops
     from fuelvk.verify.suite import default_suite
+    from fuelvk.verify.sweep_state import State, states
 
     claims = chosen_claims(None if options.claims is None else [c.strip() for c in options.claims.split(",")])
     job = Run(
@@ -80,6 +97,8 @@ def _claims(options: argparse.Namespace) -> Result:
         outcomes = job.go(step)
     seconds = time.perf_counter() - started
     failed = [o for o in outcomes if not o.record.passed]
+    swept = states(device(options.device), options.ops)
+    lagging = dict.fromkeys(s.op for s in swept if s.state is State.LAGGING)
     if options.html is not None:
         from fuelvk.verify.report import write
 
@@ -114,6 +133,12 @@ def _claims(options: argparse.Namespace) -> Result:
             )
         if options.changed and not outcomes:
             console().print("every claim has a record of its kernel's present revision")
+        if options.ops and swept:
+            _show_sweeps(swept)
+        elif lagging:
+            console().print(
+                f"sweeps that lag: {', '.join(lagging)}; `fuelvk verify --sweep --status` shows more"
+            )
 
     data = {
         "level": job.level.value,
@@ -121,6 +146,7 @@ def _claims(options: argparse.Namespace) -> Result:
         "records": [as_dict(o.place, o.record) for o in outcomes],
         "refused": job.refused,
         "left": job.left,
+        "sweeps": [s.as_dict() for s in swept],
     }
     return Result(data, show_table, status=int(bool(failed)))
 
@@ -220,6 +246,51 @@ def _sweep(options: argparse.Namespace) -> Result:
 
     data = {"first": first, "last": last, "records": [as_dict(o.place, o.record) for o in outcomes]}
     return Result(data, show_table, status=int(not all(r.passed for r in rows)))
+
+
+def _status(options: argparse.Namespace) -> Result:
+    from fuelvk.runtime.devices import device
+    from fuelvk.tensor.calls import entry_named
+    from fuelvk.verify.sweep_state import states
+
+    found = states(device(options.device), [entry_named(name).name for name in options.ops])
+    return Result({"sweeps": [s.as_dict() for s in found]}, lambda: _show_sweeps(found))
+
+
+def _show_sweeps(found: Sequence[SweepState]) -> None:
+    """Shows the sweeps in the ledgers: ``current`` ones prove what they say of the function as it is."""
+    table(
+        ("sweep of", "level", "backend", "", "worst ULP", "at input", "not CR", "promised", "on"),
+        [
+            (s.op, s.level.value, s.backend, s.state.value, *_found(s.record))
+            for s in found
+        ],
+        right=(4, 6),
+    )  # fmt: skip
+
+
+def _found(record: Record | None) -> tuple[str, ...]:
+    if record is None:
+        return ("",) * 5
+    wrong = f"{record.counts.get('not_correctly_rounded', 0):,}"
+    return f"{record.worst:.9g}", record.where, wrong, record.promised, record.date
+
+
+def _merge(options: argparse.Namespace) -> Result:
+    from fuelvk.evidence import ledger_dir, merge
+
+    folder = Path(options.merge)
+    if not folder.is_dir():
+        raise ParameterError("not a folder", asked=options.merge, allowed="a folder of ledgers, *.jsonl")
+    merged = merge(ledger_dir(), folder)
+
+    def show_table() -> None:
+        for ledger, count in merged:
+            console().print(f"{ledger.place}: {count} records new or changed, {len(ledger.records)} in all")
+        console().print(f"kept in {ledger_dir()}" if merged else f"no ledgers in {folder}")
+
+    rows = [{"device": x.place.device, "driver": x.place.driver, "changed": n} for x, n in merged]
+    return Result({"folder": str(ledger_dir()), "ledgers": rows}, show_table)
 
 
 def as_dict(place: Place, record: Record) -> dict[str, Any]:

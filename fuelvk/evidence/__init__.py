@@ -7,7 +7,7 @@ fuelvk but ``base``, so that routing can ask what is proven.
 from __future__ import annotations
 
 from fuelvk.evidence.books import Book, book, forget, ledger_dir, shipped_dir
-from fuelvk.evidence.ledger import Ledger, read, update
+from fuelvk.evidence.ledger import Ledger, merge, read, update
 from fuelvk.evidence.records import CLAIMS, Place, Record
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "book",
     "forget",
     "ledger_dir",
+    "merge",
     "read",
     "shipped_dir",
     "update",

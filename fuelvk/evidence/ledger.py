@@ -6,7 +6,7 @@ it there. A file that is no ledger, or that of another place, is moved there as 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -66,10 +66,16 @@ def read(path: Path) -> Ledger:
     return parse(text, str(path))
 
 
-def update(folder: Path, place: Place, records: Iterable[Record]) -> Ledger:
+def update(
+    folder: Path,
+    place: Place,
+    records: Iterable[Record],
+    stays: Callable[[Record, Record], bool] | None = None,
+) -> Ledger:
     """Adds records to the ledger of ``place`` in ``folder``, replacing older ones of the same claims; atomic.
 
-    An old record stays where the same kernel passed the same protocol on more inputs.
+    An old record stays where the same kernel passed the same protocol on more inputs, or where ``stays`` (of the old
+    and the new record of one claim) says so.
     Several processes may do so at once. Nothing that was in the file is lost: what is not believed goes to
     ``<file>.aside``, named in ``problems`` of the ledger returned.
     """
@@ -89,10 +95,35 @@ def update(folder: Path, place: Place, records: Iterable[Record]) -> Ledger:
             found.damaged = []
         for record in records:
             old = found.records.get(record.key)
-            if old is None or not _stronger(old, record):
+            if old is None or not (stays or _stronger)(old, record):
                 found.records[record.key] = record
         replace_file(path, found.text().encode())
     return found
+
+
+def merge(folder: Path, other: Path) -> list[tuple[Ledger, int]]:
+    """Adds the records of all ledgers in the folder ``other`` to those in ``folder``.
+
+    Of two records of one claim the later one stays; on the same day one that failed, and else the one of ``other``.
+    Returns each ledger with the number of records that it gained or that changed. Raises FormatError, before anything
+    is written, when a file in ``other`` is no ledger or holds a line that is no record.
+    """
+    given = [read(path) for path in sorted(other.glob(f"*{SUFFIX}"))]
+    for each in given:
+        if each.problems:
+            raise FormatError("a damaged ledger is not merged", seen="; ".join(each.problems))
+    merged = []
+    for each in given:
+        path = folder / f"{each.place.slug}{SUFFIX}"
+        before = set(path.read_text(encoding="utf-8").split("\n")) if path.exists() else set()
+        found = update(folder, each.place, each.records.values(), _later)
+        merged.append((found, len({r.line() for r in found.records.values()} - before)))
+    return merged
+
+
+def _later(old: Record, new: Record) -> bool:
+    """Says whether an old record stays beside one from elsewhere."""
+    return (old.date, not old.passed) > (new.date, not new.passed)
 
 
 def _stronger(old: Record, new: Record) -> bool:

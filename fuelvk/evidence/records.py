@@ -77,7 +77,8 @@ class Record:
     ``promised`` is the claim in words or numbers, ``worst`` the worst value seen (its unit is the claim kind's, see
     CLAIMS), ``where`` its place: element, inputs. ``inputs`` counts the elements judged, ``shapes`` the calls.
     ``protocol`` is the version of the procedure, ``date`` the day in UTC, ``counts`` further numbers by name, ``notes``
-    anything that restricts what was found.
+    anything that restricts what was found. ``source`` is the key of the source a sweep holds for (verify/sweep_source),
+    empty in records of other claims.
     """
 
     op: str
@@ -97,6 +98,7 @@ class Record:
     passed: bool
     counts: Mapping[str, int] = field(default_factory=dict)
     notes: str = ""
+    source: str = ""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -151,6 +153,7 @@ _FIELDS: Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], bool]]] = {
     "impl": (str, _filled),
     "dtypes": (lambda v: tuple(v.split(",")), lambda v: _filled(v) and set(v.split(",")) <= _KEYS),
     "revision": (str, lambda v: _text(v) and re.fullmatch("[0-9a-f]{16}", v) is not None),
+    "source": (str, lambda v: _text(v) and re.fullmatch("[0-9a-f]{16}|", v) is not None),
     "claim": (str, lambda v: v in CLAIMS),
     "promised": (str, _text),
     "worst": (float, _number),
@@ -164,7 +167,7 @@ _FIELDS: Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], bool]]] = {
     "counts": (dict, lambda v: isinstance(v, dict) and all(_count(n) for n in v.values())),
     "notes": (str, _text),
 }
-_EMPTY: Mapping[str, Any] = {"promised": "", "where": "", "notes": "", "counts": {}}
+_EMPTY: Mapping[str, Any] = {"source": "", "promised": "", "where": "", "notes": "", "counts": {}}
 
 
 def _line(row: Mapping[str, Any]) -> str:

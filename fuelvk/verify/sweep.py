@@ -2,7 +2,8 @@
 
 Every result is held against ``cpu_reference.truth``: a double with a stated error, mpmath near a boundary between two
 floats. A strict Vulkan kernel is compared with the C kernel's bytes as well. The sweep goes on where an earlier one
-was interrupted; what it found becomes a record of claim "sweep" in the ledger of each device.
+was interrupted; what it found becomes a record of claim "sweep" in the ledger of each device, with the
+key of the function's own source (``sweep_source``): the record lags once that is another.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from fuelvk.runtime.devices import Device, VulkanDevice
 from fuelvk.runtime.devices import device as find_device
 from fuelvk.runtime.executor import Program, program
 from fuelvk.verify.harness import RefusedError, plan_of
+from fuelvk.verify.sweep_source import level_of, source
 
 Array = np.ndarray[Any, Any]
 Progress = Callable[[int, int], None]
@@ -47,6 +49,7 @@ _SAVE_EVERY = 5.0  # seconds
 class Part:
     """One implementation under the sweep, and what was found of it so far.
 
+    ``source`` is the key of its function's source, which is "" where that is not installed.
     ``differing`` counts results that are not the C kernel's bytes (NaN payloads are free), ``differs_at`` is the
     first such input.
     """
@@ -54,13 +57,14 @@ class Part:
     backend: str
     impl: BackendImpl
     place: Place
+    source: str = ""
     found: Judgement = field(default_factory=Judgement)
     differing: int = 0
     differs_at: int = -1
 
     @property
     def identity(self) -> str:
-        return f"{self.backend} {self.impl.name} {self.impl.revision} {self.place}"
+        return f"{self.backend} {self.source or self.impl.revision} {self.place}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +122,15 @@ class Sweep:
             if impl.dtypes != (DType.F32, DType.F32):
                 continue
             if backend == "cpu" and impl.precision.canonical:
-                parts.insert(0, Part(backend, impl, host.place(backend)))
+                parts.insert(0, self._part(backend, impl, host))
             elif backend == "vulkan" and isinstance(self.device, VulkanDevice):
-                parts.append(Part(backend, impl, self.device.place(backend)))
+                parts.append(self._part(backend, impl, self.device))
         if not parts or parts[0].backend != "cpu":
             raise UnsupportedError("no C kernel of this function in F32", asked=self.op.name)
         return parts
+
+    def _part(self, backend: str, impl: BackendImpl, device: Device) -> Part:
+        return Part(backend, impl, device.place(backend), source(self.op.name, level_of(impl)))
 
     def resume(self) -> bool:
         """Goes on where an earlier sweep of the same kernels stopped; False where there is none."""
@@ -264,6 +271,7 @@ class Sweep:
                 "bytes_unlike_c": part.differing,
             },
             notes="; ".join(notes),
+            source=part.source,
         )
 
 

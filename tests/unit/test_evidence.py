@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fuelvk.base.errors import FormatError
-from fuelvk.evidence import CLAIMS, Book, Place, Record, read, update
+from fuelvk.evidence import CLAIMS, Book, Place, Record, merge, read, update
 from fuelvk.evidence.ledger import parse
 
 PLACE = Place("vulkan", "llvmpipe (LLVM 15.0.6, 256 bits)", "llvmpipe Mesa 25.0.7")
@@ -26,6 +26,7 @@ def test_a_record_survives_its_line() -> None:
         RECORD,
         replace(RECORD, worst=float("inf"), passed=False, where="", notes="ein Wörtchen"),
         replace(RECORD, counts={"wrong": 3}, worst=0.0),
+        replace(RECORD, claim="sweep", source="fedcba9876543210"),
     ):
         assert Record.parse(record.line()) == record
         assert "\n" not in record.line()
@@ -157,3 +158,37 @@ def test_writers_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
     for t in threads:
         t.join()
     assert len(read(tmp_path / f"{PLACE.slug}.jsonl").records) == 16
+
+
+def test_ledgers_of_two_folders_are_merged_record_by_record(tmp_path: Path) -> None:
+    mine, other = tmp_path / "mine", tmp_path / "other"
+    kept = [
+        replace(RECORD, op="a", date="2026-12-01"),
+        replace(RECORD, op="b", passed=False),
+        replace(RECORD, op="c"),
+    ]
+    update(mine, PLACE, kept)
+    taken = [
+        replace(RECORD, op="d"),
+        replace(RECORD, op="e", date="2026-12-02"),
+        replace(RECORD, op="f", worst=0.3),
+    ]
+    update(mine, PLACE, [replace(RECORD, op="e", passed=False), replace(RECORD, op="f", inputs=10**6)])
+    update(other, PLACE, [replace(RECORD, op="a"), replace(RECORD, op="b"), *taken])
+    update(other, OTHER, [replace(RECORD, backend="cpu")])
+    assert {x.place: n for x, n in merge(mine, other)} == {PLACE: 3, OTHER: 1}
+    assert list(read(mine / f"{PLACE.slug}.jsonl").records.values()) == [*kept, *taken]
+    before = {p.name: p.read_bytes() for p in mine.glob("*.jsonl")}
+    assert [n for _, n in merge(mine, other)] == [0, 0]
+    assert {p.name: p.read_bytes() for p in mine.glob("*.jsonl")} == before
+
+
+def test_a_damaged_ledger_is_not_merged(tmp_path: Path) -> None:
+    mine, other = tmp_path / "mine", tmp_path / "other"
+    update(other, OTHER, [RECORD])
+    update(other, PLACE, [RECORD])
+    with (other / f"{PLACE.slug}.jsonl").open("a") as file:
+        file.write("{}\n")
+    with pytest.raises(FormatError, match="not merged"):
+        merge(mine, other)
+    assert not mine.exists()

@@ -7,6 +7,7 @@ from dataclasses import replace
 from fuelvk.cli import exactness
 from fuelvk.evidence import Place, Record
 from fuelvk.evidence.ledger import Ledger
+from fuelvk.verify.sweep_source import Level, source
 
 GPU, CPU = Place("vulkan", "a GPU", "driver 1"), Place("cpu", "CPU reference", "x86_64 linux")
 ULP = Record(
@@ -29,7 +30,12 @@ def test_without_ledgers_it_says_so() -> None:
 
 def test_rows_and_cells() -> None:
     sweep = replace(
-        ULP, claim="sweep", worst=0.499999999, counts={"settled_by_mpmath": 1330}, where="0x40315b33"
+        ULP,
+        claim="sweep",
+        worst=0.499999999,
+        counts={"settled_by_mpmath": 1330},
+        where="0x40315b33",
+        source=source("exp", Level.ROUNDED),
     )
     gpu = ledger(
         GPU,
@@ -45,9 +51,13 @@ def test_rows_and_cells() -> None:
     assert "| exp | vulkan.unary | f32 | 0.5 ULP | 0.5 ULP; bytes of C; **not stable** |  |" in text
     assert "| exp | cpu.c | f16 | 0.5 ULP |  | exact |" in text
     assert "| A | exp | vulkan.unary | f32 | bit_stable" in text
-    assert "| exp | vulkan.unary | A | 0.499999999 ULP | 0x40315b33 | 0 | 1,330 | 0 |  |" in text
-    lagging = exactness.page("make", [ledger(GPU, replace(ULP, revision="b" * 16), sweep)])
-    assert "| 1,330 | 0 | lags |" in lagging
+    row = "| exp | correctly rounded | A | 0.499999999 ULP | 0x40315b33 | 0 | 1,330 | 0 |"
+    assert f"{row}  |" in text
+    assert "No sweep of the correctly rounded level as it is: exp2," in text
+    lagging = exactness.page("make", [ledger(GPU, replace(sweep, source="b" * 16))])
+    assert f"{row} **lags** |" in lagging
+    assert "as it is: exp, exp2," in lagging
+    assert f"{row} **lags** |" in exactness.page("make", [ledger(GPU, replace(sweep, source=""))])
 
 
 def test_dtypes_of_equal_cells_share_a_row() -> None:

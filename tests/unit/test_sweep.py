@@ -17,6 +17,7 @@ from fuelvk.graph.registry import find_op
 from fuelvk.graph.types import OpEntry
 from fuelvk.verify import sweep as module
 from fuelvk.verify.sweep import Sweep, swept_ops
+from fuelvk.verify.sweep_source import level_swept
 
 FIRST, LAST = 0x3F7FF000, 0x3F80FFFF
 
@@ -63,13 +64,15 @@ def test_a_damaged_state_starts_afresh(damage: str, tmp_path: Path) -> None:
     assert sweep.next == FIRST
 
 
-def test_another_revision_starts_afresh(tmp_path: Path) -> None:
+def test_another_source_starts_afresh_and_another_build_does_not(tmp_path: Path) -> None:
     from fuelvk.kernels.types import KernelRevisionHash
 
     sweep = Sweep(op_named("tanh"), first=FIRST, last=LAST, folder=tmp_path)
     sweep._save()
     assert sweep.resume()
     sweep.parts[0].impl = replace(sweep.parts[0].impl, revision=KernelRevisionHash(7))
+    assert sweep.resume()
+    sweep.parts[0].source = "0" * 16
     assert not sweep.resume()
 
 
@@ -79,7 +82,8 @@ def test_a_full_sweep_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for outcome in outcomes:
         ledger = read(tmp_path / f"{outcome.place.slug}.jsonl")
         assert outcome.record in ledger.records.values()
-    assert outcomes[0].record.revision == str(outcomes[0].record.revision)
+        assert level_swept(outcome.record) is not None, "it is of the source as it is"
+    assert not outcomes[0].record.counts["bytes_unlike_c"]
 
 
 @pytest.mark.parametrize("broken", [0, -1])
