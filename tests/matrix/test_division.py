@@ -189,7 +189,27 @@ def reductions() -> Iterator[Call]:
             yield Call("cumsum", name, (dtype, dtype), (x,), {"axis": axis}, reach)
 
 
+def accumulations() -> Iterator[Call]:
+    for dtype, index in ((F32, I64), (F16, I32), (F64, U32), (DType.BF16, I64)):
+        dtypes = (dtype, index, dtype, dtype)
+        line, square = numbers(dtype, 3000), numbers(dtype, 60, 50)
+        for name, x, shape, axis in (
+            ("line", line, (800,), 0),
+            ("long", line[:40], (5000,), 0),
+            ("rows", square, (70, 50), 0),
+            ("fewer", square, (9, 20), 0),
+            ("turned", square.T[::-1], (50, 80), 1),
+            ("deep", line.reshape(5, 60, 10), (5, 90, 7), 1),
+        ):
+            picks, updates = below(index, x.shape[axis], *shape), numbers(dtype, *shape)
+            yield Call("scatter_add", name, dtypes, (x, picks, updates), {"axis": axis})
+            whole = tuple(shape[d] if d == axis else n for d, n in enumerate(x.shape))
+            picks = below(index, x.shape[axis], 2 * shape[axis])[::2]
+            yield Call("index_add", name, dtypes, (x, picks, numbers(dtype, *whole)), {"axis": axis})
+
+
 def calls() -> Iterator[Call]:
+    yield from accumulations()
     yield from reductions()
     yield from rows()
     yield from placements()

@@ -135,7 +135,8 @@ def divided(
 
     ``dtypes`` are those of the inputs and the output. ``strided``: the inputs may have any strides; other operands
     that a cut leaves with gaps go through contiguous scratch. ``weights`` are what an element counts for among a
-    kernel's indices, 1 where left out. ``keeps``: the kernel leaves some places of its output as they were.
+    kernel's indices (0: see ``_ranges.limit``), 1 where left out. ``keeps``: the kernel leaves some places of its
+    output as they were.
     """
 
     def run(

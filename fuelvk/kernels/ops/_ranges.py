@@ -55,9 +55,14 @@ def boxes(
 
 
 def limit(caps: Capabilities, size: int, weight: int = 1) -> int:
-    """Returns how many elements of ``size`` bytes a kernel indexes, with ``weight`` index steps for each."""
-    most = MOST // weight
-    return most if caps.addressing == "bda" else min(most, caps.max_buffer_range // size)
+    """Returns how many elements of ``size`` bytes a kernel indexes, with ``weight`` index steps for each.
+
+    A weight of 0 is that of an operand which the kernel's wrapper brings into reach itself.
+    """
+    if not weight:
+        return 2**62
+    most = MOST if caps.addressing == "bda" else min(MOST, caps.max_buffer_range // size)
+    return most // weight
 
 
 def in_reach(context: VulkanContext, buffer: Buffer, view: Layout) -> bool:

@@ -23,7 +23,8 @@ from fuelvk.kernels.claims import STRICT_EXACT
 from fuelvk.kernels.ops import _ranges
 from fuelvk.kernels.ops._elements import also_of, copy_shaders
 from fuelvk.kernels.ops._loops import most_iterations
-from fuelvk.kernels.ops.reduce import BLOCK, Walk, in_parts, order, reached, walked
+from fuelvk.kernels.ops._walk import Walk, in_parts, order, reached, walked
+from fuelvk.kernels.ops.reduce import BLOCK
 from fuelvk.kernels.primitive_costs import primitive_cost_cpu, primitive_cost_vulkan
 from fuelvk.kernels.types import KernelCaps, Registration
 

@@ -20,7 +20,7 @@ from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv, vulkan
 from fuelvk.kernels.claims import STRICT_RUNNING_SUM
 from fuelvk.kernels.ops import _ranges
 from fuelvk.kernels.ops._elements import also_of, copy_shaders, gathered
-from fuelvk.kernels.ops.reduce import Walk, in_parts, reached
+from fuelvk.kernels.ops._walk import Walk, in_parts, reached
 from fuelvk.kernels.primitive_costs import primitive_cost_cpu, primitive_cost_vulkan
 from fuelvk.kernels.types import Admits, KernelCaps, Registration, Shapes
 

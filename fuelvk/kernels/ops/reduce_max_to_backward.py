@@ -20,7 +20,7 @@ from fuelvk.kernels.costs import cost_reduce_max_to_backward_cpu, cost_reduce_ma
 from fuelvk.kernels.ops._division import WHOLE, Plan, divided, divisible
 from fuelvk.kernels.ops._elements import also_of, copy_shaders, padded
 from fuelvk.kernels.ops._loops import most_iterations, within_loops
-from fuelvk.kernels.ops.reduce import order
+from fuelvk.kernels.ops._walk import order
 from fuelvk.kernels.types import Registration, Shapes
 
 if TYPE_CHECKING:
