@@ -24,7 +24,7 @@ class Variable:
 
 
 #: What FUELVK_TRUST is when it is not set.
-TRUST = "claims"
+TRUST = "proven"
 
 VARIABLES: tuple[Variable, ...] = (
     Variable(

@@ -7,6 +7,7 @@ FuelvkError
 ├── ValidationError                a validation layer message (tests and FUELVK_VALIDATION)
 ├── VulkanCallError                any other failed native call
 ├── UnsupportedError               legal, but nothing here can do it; also NotImplementedError's meaning, not its type
+│   └── ToleranceError             kernels exist, but no claim that is believed fits the tolerance asked for
 ├── ShapeError                     also ValueError
 ├── DTypeError                     also TypeError
 ├── ParameterError                 also ValueError
@@ -14,7 +15,6 @@ FuelvkError
 ├── IndexOutOfRangeError           also IndexError
 ├── ShaderBuildError               carries the compiler's words
 ├── FormatError                    a file that is not what it should be
-├── ToleranceError                 no implementation fits the tolerance asked for
 └── RegistryError                  two owners of one id, a frozen registry, an incomplete op file
 
 A message says four things where they apply: what was asked, what was seen, what is allowed, what to do next.
@@ -122,8 +122,8 @@ class FormatError(FuelvkError):
     """A file is missing, damaged, or not of the format expected."""
 
 
-class ToleranceError(FuelvkError):
-    """No implementation's precision claim fits the tolerance asked for."""
+class ToleranceError(UnsupportedError):
+    """Kernels for the call exist, but no claim of theirs that is believed fits the tolerance asked for."""
 
 
 class RegistryError(FuelvkError):

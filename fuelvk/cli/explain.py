@@ -8,6 +8,7 @@ import fuelvk as fv
 from fuelvk.base.dtypes import DType
 from fuelvk.cli import _parse
 from fuelvk.cli._output import Result, console, table
+from fuelvk.optimizer.trust import grouped
 from fuelvk.tensor.explanation import RouteRow
 
 
@@ -48,6 +49,8 @@ def run(options: argparse.Namespace) -> Result:
         table(headers, rows, right=(4, 5))
         if len(shown) < len(found.routes):
             print(f"{len(found.routes) - len(shown)} more are written for other dtypes; --all lists them")
+        if found.advice:
+            print(found.advice)
 
     return Result(found.as_dict(), show)
 
@@ -56,4 +59,4 @@ def _why(row: RouteRow) -> str:
     """Returns the reason, with the claims that are set aside where it does not name them itself."""
     if not row.set_aside or "set aside: " in row.reason:
         return row.reason
-    return f"{row.reason}; set aside: {'; '.join(row.set_aside)}"
+    return f"{row.reason}; set aside: {grouped(row.set_aside)}"

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from fuelvk.base import env
 from fuelvk.base.errors import FormatError
@@ -43,10 +44,14 @@ class Source:
 
 @dataclass(slots=True)
 class Book:
-    """Ledger files as text, in the order in which they are believed: the user's own first."""
+    """Ledger files as text, in the order in which they are believed: the user's own first.
+
+    ``beliefs`` is for what is concluded from them, so that it goes when they do.
+    """
 
     sources: tuple[Source, ...]
     problems: list[str] = field(default_factory=list)
+    beliefs: dict[Any, Any] = field(default_factory=dict)
     _known: dict[tuple[str, Place | None], tuple[tuple[Place, Record], ...]] = field(default_factory=dict)
 
     @classmethod

@@ -128,7 +128,12 @@ def _later(old: Record, new: Record) -> bool:
 
 def _stronger(old: Record, new: Record) -> bool:
     """Says whether an old record stays: the same kernel passed the same protocol on more inputs, and passed again."""
-    same = (old.revision, old.protocol, old.promised) == (new.revision, new.protocol, new.promised)
+    same = (old.revision, old.protocol, old.promised, old.host) == (
+        new.revision,
+        new.protocol,
+        new.promised,
+        new.host,
+    )
     return same and old.passed and new.passed and old.inputs > new.inputs
 
 

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
 from fuelvk.base.dtypes import DType
@@ -32,12 +32,14 @@ class Place:
     """A device with its driver, as ledgers tell them apart.
 
     ``device`` is the device's name (lavapipe's holds the width of its vectors), ``driver`` its driver's name and
-    build, ``backend`` who runs kernels there ("vulkan", "cpu").
+    build, ``backend`` who runs kernels there ("vulkan", "cpu"). ``host`` is the instruction set that a device which
+    is a processor runs on, empty for others: it does not tell ledgers apart, but records carry it.
     """
 
     backend: str
     device: str
     driver: str
+    host: str = field(default="", compare=False)
 
     @property
     def slug(self) -> str:
@@ -51,7 +53,7 @@ class Place:
     def header(self) -> str:
         """Returns the first line of this place's ledger."""
         return _line(
-            {"format": FORMAT, "version": VERSION, **{f.name: getattr(self, f.name) for f in fields(self)}}
+            {"format": FORMAT, "version": VERSION, **{f.name: getattr(self, f.name) for f in _identity()}}
         )
 
     @classmethod
@@ -64,10 +66,15 @@ class Place:
             )
         if row.get("version") != VERSION:
             raise FormatError("a ledger of another version", seen=row.get("version"), allowed=VERSION)
-        values = {f.name: row.get(f.name) for f in fields(cls)}
+        values = {f.name: row.get(f.name) for f in _identity()}
         if not all(isinstance(v, str) and v for v in values.values()):
             raise FormatError("a ledger without a device or driver", seen=line[:200])
         return cls(**{k: str(v) for k, v in values.items()})
+
+
+def _identity() -> tuple[Field[Any], ...]:
+    """Returns the fields of a Place that tell ledgers apart."""
+    return tuple(f for f in fields(Place) if f.compare)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +84,8 @@ class Record:
     ``promised`` is the claim in words or numbers, ``worst`` the worst value seen (its unit is the claim kind's, see
     CLAIMS), ``where`` its place: element, inputs. ``inputs`` counts the elements judged, ``shapes`` the calls.
     ``protocol`` is the version of the procedure, ``date`` the day in UTC, ``counts`` further numbers by name, ``notes``
-    anything that restricts what was found. ``source`` is the key of the source a sweep holds for (verify/sweep_source),
-    empty in records of other claims.
+    anything that restricts what was found, ``host`` the instruction set where the device is a processor. ``source``
+    is the key of the source a sweep holds for (verify/sweep_source), empty in records of other claims.
     """
 
     op: str
@@ -99,6 +106,7 @@ class Record:
     counts: Mapping[str, int] = field(default_factory=dict)
     notes: str = ""
     source: str = ""
+    host: str = ""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -166,8 +174,9 @@ _FIELDS: Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], bool]]] = {
     "passed": (bool, lambda v: isinstance(v, bool)),
     "counts": (dict, lambda v: isinstance(v, dict) and all(_count(n) for n in v.values())),
     "notes": (str, _text),
+    "host": (str, _text),
 }
-_EMPTY: Mapping[str, Any] = {"source": "", "promised": "", "where": "", "notes": "", "counts": {}}
+_EMPTY: Mapping[str, Any] = {"source": "", "promised": "", "where": "", "notes": "", "counts": {}, "host": ""}
 
 
 def _line(row: Mapping[str, Any]) -> str:

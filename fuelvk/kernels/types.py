@@ -236,6 +236,18 @@ class FusedKernelRegistry:
         """Returns every (backend, implementation) of an op, in order."""
         return tuple(self._impls.get(op_id, ()))
 
+    def canonical(self, op_id: OpId, dtypes: Sequence[DType]) -> BackendImpl | None:
+        """Returns the CPU kernel for these dtypes whose bits define the canonical algorithm, or None."""
+        wanted = tuple(dtypes)
+        return next(
+            (
+                i
+                for b, i in self._impls.get(op_id, ())
+                if b == BackendId.CPU and i.precision.canonical and i.dtypes == wanted
+            ),
+            None,
+        )
+
     def ids(self) -> tuple[OpId, ...]:
         return tuple(self._impls)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fuelvk.base.dtypes import DType
-from fuelvk.base.errors import UnsupportedError
+from fuelvk.base.errors import ToleranceError, UnsupportedError
 from fuelvk.base.shapes import Layout
 from fuelvk.graph.fuse import fuse
 from fuelvk.graph.ir import Builder, Node, Value, topological
@@ -16,8 +16,9 @@ from fuelvk.graph.registry import find_op
 from fuelvk.graph.types import FusedOpEntry, OpEntry, PrimitiveEntry
 from fuelvk.kernels.types import FusedKernelRegistry
 from fuelvk.optimizer.plan import Plan, Ref, Slot, SlotKind, Step, pack_arena
-from fuelvk.optimizer.route import Doubts, Evidence, Route, route
+from fuelvk.optimizer.route import SET_ASIDE, Doubts, Evidence, Route, route
 from fuelvk.optimizer.tolerance import Tolerance
+from fuelvk.optimizer.trust import mending, name_passed_over
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +55,11 @@ def lower(
 
 def _advice(found: Route) -> str:
     """Returns what to do when nothing serves a call."""
-    if any(c.reason.startswith("set aside") for c in found.candidates):
-        return (
-            f"`fuelvk verify {found.op.name}` tries these kernels' claims on this device; FUELVK_TRUST=claims believes "
-            "them untried"
-        )
+    aside = dict.fromkeys(
+        (found.op.name, c.backend) for c in found.candidates if c.reason.startswith(SET_ASIDE)
+    )
+    if aside:
+        return mending(aside)
     return "choose another device or dtype, or give a tolerance that admits one of these"
 
 
@@ -124,12 +125,19 @@ class _Lowering:
         op = node.op
         strict = self.tolerance.is_strict
         if not isinstance(op, FusedOpEntry) or (strict and not op.canonical_decomposition):
-            raise UnsupportedError(
+            admitted = any(
+                c.unfit
+                and c.impl.admits(found.shapes, node.params, self.target.capabilities.get(c.backend)) is None
+                for c in found.candidates
+            )
+            fault = ToleranceError if admitted else UnsupportedError
+            raise fault(
                 f"no implementation of {op.name} serves this call under a {self.tolerance} tolerance",
                 asked=", ".join(d.key for d in found.dtypes) + f" on {' or '.join(self.target.order)}",
                 seen=found.refusals(),
                 hint=_advice(found),
             )
+        self.name_passed_over(found, "its decomposition")
         # The inputs are computed already; leaves stand for them so that only the new nodes are walked.
         stand_ins = tuple(
             None if v is None else Value(Node(v.node.op, (), {}, (v.shape,), (v.dtype,)), 0)
@@ -152,7 +160,7 @@ class _Lowering:
         dtypes: Sequence[DType],
         params: Mapping[str, Any],
     ) -> Route:
-        return route(
+        found = route(
             op,
             (*(None if r is None else r.dtype for r in inputs), *dtypes),
             (*(None if r is None else r.layout.shape for r in inputs), *shapes),
@@ -164,6 +172,15 @@ class _Lowering:
             evidence=self.target.evidence,
             doubts=self.target.doubts,
         )
+        if found.chosen is not None:
+            self.name_passed_over(found, f"{found.chosen.impl.name} on {found.chosen.backend}")
+        return found
+
+    def name_passed_over(self, found: Route, instead: str) -> None:
+        """Warns of kernels that do not serve for want of evidence, where evidence is asked for at all."""
+        if self.target.evidence is not None:
+            over = [(c.impl, c.reason) for c in found.passed_over()]
+            name_passed_over(found.op.name, over, instead)
 
     def fresh(self, shape: tuple[int, ...], dtype: DType) -> Ref:
         layout = Layout.of(shape)

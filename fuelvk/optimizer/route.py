@@ -16,8 +16,9 @@ from fuelvk.base.shapes import Shape
 from fuelvk.graph.types import OpEntry
 from fuelvk.kernels.types import BackendImpl, CostEstimate, FusedKernelRegistry
 from fuelvk.optimizer.tolerance import Tolerance
-from fuelvk.optimizer.trust import Belief
+from fuelvk.optimizer.trust import Belief, grouped
 
+SET_ASIDE = "set aside: "
 Evidence = Callable[[OpEntry, str, BackendImpl], Belief]
 Doubts = Callable[[str, BackendImpl], str | None]
 
@@ -32,7 +33,10 @@ class Verdict(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One implementation that was considered. ``set_aside`` names each claim that was not believed, with the reason."""
+    """One implementation that was considered. ``set_aside`` names each claim that was not believed, with the reason.
+
+    ``unfit`` says that its claims, as far as they are believed, do not fit the tolerance.
+    """
 
     backend: str
     impl: BackendImpl
@@ -40,6 +44,7 @@ class Candidate:
     reason: str
     cost: CostEstimate
     set_aside: tuple[str, ...] = ()
+    unfit: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,13 @@ class Route:
     shapes: tuple[Shape | None, ...]
     chosen: Candidate | None
     candidates: tuple[Candidate, ...]
+
+    def passed_over(self) -> tuple[Candidate, ...]:
+        """Returns the implementations that would have been chosen had all their claims been believed."""
+        before = self.candidates
+        if self.chosen is not None:
+            before = before[: next(i for i, c in enumerate(before) if c is self.chosen)]
+        return tuple(c for c in before if c.unfit and c.reason.startswith(SET_ASIDE))
 
     def refusals(self) -> str:
         """Returns each implementation that exists with the reason it was refused, as text for an error.
@@ -108,7 +120,9 @@ def route(
             belief = Belief(impl.precision)
             if evidence is not None and matches(op, impl, dtypes):
                 belief = evidence(op, owner, impl)
-            reason = _refusal(op, impl, dtypes, shapes, params, capabilities.get(backend), tolerance, belief)
+            reason, unfit = _refusal(
+                op, impl, dtypes, shapes, params, capabilities.get(backend), tolerance, belief
+            )
             if reason is None and doubts is not None and not tolerance.anything:
                 reason = doubts(owner, impl)
             if reason is None and chosen is None:
@@ -118,7 +132,7 @@ def route(
             else:
                 verdict = Verdict.REFUSED
             cost = impl.cost(shapes, params, capabilities.get(backend))
-            candidate = Candidate(owner, impl, verdict, reason, cost, belief.set_aside)
+            candidate = Candidate(owner, impl, verdict, reason, cost, belief.set_aside, unfit)
             rows.append(candidate)
             if verdict is Verdict.CHOSEN:
                 chosen = candidate
@@ -140,11 +154,17 @@ def _refusal(
     capabilities: Any,
     tolerance: Tolerance,
     belief: Belief,
-) -> str | None:
+) -> tuple[str | None, bool]:
+    """Returns why an implementation does not serve, or None, and whether that is its claims."""
     if not matches(op, impl, dtypes):
-        return f"written for {', '.join(d.key for d in impl.dtypes)}"
+        return f"written for {', '.join(d.key for d in impl.dtypes)}", False
     dtype = impl.dtypes[-1]
     reason = tolerance.refuses(belief.precision, dtype)
-    if reason is not None and belief.set_aside and tolerance.refuses(impl.precision, dtype) is None:
-        reason = "set aside: " + "; ".join(belief.set_aside)
-    return reason if reason is not None else impl.admits(shapes, params, capabilities)
+    if reason is None:
+        return impl.admits(shapes, params, capabilities), False
+    if belief.set_aside and tolerance.refuses(impl.precision, dtype) is None:
+        refused = impl.admits(shapes, params, capabilities)
+        if refused is not None:
+            return refused, False
+        reason = SET_ASIDE + grouped(belief.set_aside)
+    return reason, True

@@ -1,7 +1,9 @@
 """Which claims are believed: those with a passing record, as far as FUELVK_TRUST asks for one.
 
-* ``ledger``: the claim passed for this revision of the kernel on this device and driver.
-* ``proven``: it passed for this revision on some device, and did not fail on this one.
+* ``ledger``: the claim passed for this revision of the kernel on this device and driver; where the device is a
+  processor, on one of its instruction set, since kernels are compiled for that.
+* ``proven``: it passed for this revision on some device, and did not fail on this one. The C kernel that an op's
+  canonical bits are defined by has them without a record.
 * ``claims``: all that is stated.
 
 A claim that is not believed is set aside, just that claim. Records are kept by place and revision (``evidence``); a
@@ -13,14 +15,15 @@ from __future__ import annotations
 import enum
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from fuelvk.base import env
 from fuelvk.evidence import Book, Place, Record, book
+from fuelvk.graph.registry import find_op
 from fuelvk.graph.types import OpEntry
-from fuelvk.kernels.types import BackendImpl, PrecisionGuarantee
+from fuelvk.kernels.types import BackendImpl, FusedKernelRegistry, PrecisionGuarantee
 
 
 class Trust(enum.StrEnum):
@@ -33,6 +36,10 @@ class Trust(enum.StrEnum):
 
 class UnverifiedDeviceWarning(UserWarning):
     """No claim was ever tried on the device in use; what is believed was proven elsewhere."""
+
+
+class StaleEvidenceWarning(UserWarning):
+    """A kernel is passed over for another, since its present revision was never verified or a claim failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,35 +72,36 @@ def claims_of(precision: PrecisionGuarantee) -> tuple[str, ...]:
     )
 
 
-def believed(op: OpEntry, impl: BackendImpl, place: Place, trust: Trust, known: Book | None = None) -> Belief:
-    """Returns what of an implementation's guarantee counts in ``place``, by the ledgers (``known``: those given)."""
+def believed(
+    op: OpEntry,
+    impl: BackendImpl,
+    place: Place,
+    trust: Trust,
+    known: Book | None = None,
+    *,
+    defines: bool = False,
+) -> Belief:
+    """Returns what of an implementation's guarantee counts in ``place``, by the ledgers (``known``: those given).
+
+    ``defines`` says that the implementation is the one whose bits the op's canonical algorithm is defined by: under
+    ``proven`` there is nothing to prove of that claim.
+    """
     if trust is Trust.CLAIMS:
         return Belief(impl.precision)
     ledgers = known if known is not None else book()
     revision = str(impl.revision) if impl.revision.tracked else ""
     keys = tuple(d.key for d in impl.dtypes)
-
-    def records(where: Place | None) -> dict[tuple[Place, str], Record]:
-        rows = ledgers.of_revision(revision, where) if revision else ()
-        return {(at, r.claim): r for at, r in rows if (r.op, r.impl, r.dtypes) == (op.name, impl.name, keys)}
-
-    here = records(place)
-    anywhere: dict[tuple[Place, str], Record] | None = None
+    rows = tuple(
+        (at, r)
+        for at, r in (ledgers.of_revision(revision) if revision else ())
+        if (r.op, r.impl, r.dtypes) == (op.name, impl.name, keys)
+    )
     precision, aside = impl.precision, []
     for claim in claims_of(precision):
-        own = here.get((place, claim))
-        reason = None
-        if own is not None and not own.passed:
-            reason = f"it failed here on {own.date} ({own.where or own.worst})"
-        elif own is None and trust is Trust.LEDGER:
-            reason = "this revision was not tried on this device and driver"
-        elif own is None:
-            anywhere = records(None) if anywhere is None else anywhere
-            tried = [r for (_, kind), r in anywhere.items() if kind == claim]
-            if not tried:
-                reason = "this revision was not tried on any device"
-            elif not any(r.passed for r in tried):
-                reason = "it failed wherever it was tried"
+        tried = [(at, r) for at, r in rows if r.claim == claim]
+        if trust is Trust.PROVEN and defines and claim == "canonical" and revision:
+            continue
+        reason = _doubt(tried, place, trust)
         if reason is not None:
             aside.append(f"{claim}, since {reason if revision else 'the kernel has no tracked revision'}")
             precision = replace(precision, **_FIELDS[claim])
@@ -102,25 +110,90 @@ def believed(op: OpEntry, impl: BackendImpl, place: Place, trust: Trust, known: 
     return Belief(precision, tuple(aside))
 
 
-def evidence_for(place: Callable[[str], Place]) -> Callable[[OpEntry, str, BackendImpl], Belief] | None:
-    """Returns what routing asks of each candidate on a device (``place`` by backend); None where all is believed."""
+def _doubt(tried: Sequence[tuple[Place, Record]], place: Place, trust: Trust) -> str | None:
+    """Returns why a claim with these records does not count in ``place``, or None."""
+    own = next((r for at, r in tried if at == place), None)
+    if own is not None and own.host == place.host:
+        return None if own.passed else f"it failed here on {own.date} ({own.where or own.worst})"
+    if trust is Trust.LEDGER:
+        other = "" if own is None else f" by a processor of its instruction set, {place.host}"
+        return f"this revision was not tried on this device and driver{other}"
+    if not tried:
+        return "this revision was not tried on any device"
+    return None if any(r.passed for _, r in tried) else "it failed wherever it was tried"
+
+
+def evidence_for(
+    place: Callable[[str], Place], kernels: FusedKernelRegistry
+) -> Callable[[OpEntry, str, BackendImpl], Belief] | None:
+    """Returns what routing asks of each candidate on a device (``place`` by backend); None where all is believed.
+
+    A belief is formed once for each set of ledgers read.
+    """
     trust = Trust(env.get("FUELVK_TRUST"))
     if trust is Trust.CLAIMS:
         return None
 
     def evidence(op: OpEntry, backend: str, impl: BackendImpl) -> Belief:
-        where = place(backend)
-        _name_unverified(where, trust)
-        return believed(op, impl, where, trust)
+        where, ledgers = place(backend), book()
+        _name_unverified(where, trust, ledgers)
+        key = (id(impl), op.name, where, trust)
+        found = ledgers.beliefs.get(key)
+        if found is None:
+            defines = kernels.canonical(op.id, impl.dtypes) is impl
+            belief = believed(op, impl, where, trust, ledgers, defines=defines)
+            found = ledgers.beliefs[key] = (impl, belief)  # the kernel is kept, so that its id is
+        return found[1]
 
     return evidence
 
 
+def grouped(set_aside: Sequence[str]) -> str:
+    """Returns the texts of a Belief as one, claims with the same reason together."""
+    claims: dict[str, list[str]] = {}
+    for text in set_aside:
+        claim, _, reason = text.partition(", since ")
+        claims.setdefault(reason, []).append(claim)
+    return "; ".join(f"{', '.join(names)}, since {reason}" for reason, names in claims.items())
+
+
+def mending(stale: Iterable[tuple[str, str]]) -> str:
+    """Returns what to do about ops and backends whose kernels have claims set aside; empty for none."""
+    known, own = [], []
+    for op, backend in stale:
+        if find_op(op) is None:
+            own.append(f"`fv.verify({op!r}, suite=..., keep=True)` with your kernels")
+        else:
+            known.append(f"`fuelvk verify {op} --changed{' --device cpu' if backend == 'cpu' else ''}`")
+    if not (known or own):
+        return ""
+    every = " (`fuelvk verify --changed` does so for all ops)" if known else ""
+    commands = " and ".join(dict.fromkeys([*known, *own]))
+    return f"to try what is set aside: {commands}{every}; FUELVK_TRUST=claims believes it untried"
+
+
+def name_passed_over(op: str, passed_over: Sequence[tuple[BackendImpl, str]], instead: str) -> None:
+    """Warns once in a process that kernels which would serve a call do not, since claims of theirs are set aside."""
+    with _lock:
+        if not passed_over or _STALE in _named:
+            return
+        _named.add(_STALE)
+    impl, reason = passed_over[0]
+    warnings.warn(
+        f"{op}: {instead} serves, not {impl.name}, of which is {reason}. `fuelvk verify --changed` tries all claims "
+        f"without a record, `fuelvk explain {op}` shows the choice, FUELVK_TRUST=claims believes them untried. (Other "
+        "kernels may be passed over too; this is said once.)",
+        StaleEvidenceWarning,
+        stacklevel=2,
+    )
+
+
 _lock = threading.Lock()
-_named: set[Place] = set()
+_STALE = "stale"
+_named: set[Place | str] = set()
 
 
-def _name_unverified(place: Place, trust: Trust) -> None:
+def _name_unverified(place: Place, trust: Trust, ledgers: Book) -> None:
     """Warns once in a process that a Vulkan device has no ledger."""
     if place.backend != "vulkan" or place in _named:
         return
@@ -128,7 +201,7 @@ def _name_unverified(place: Place, trust: Trust) -> None:
         if place in _named:
             return
         _named.add(place)
-    if place not in book().places():
+    if place not in ledgers.places():
         counts = (
             "its kernels' claims are not believed"
             if trust is Trust.LEDGER

@@ -17,6 +17,7 @@ import numpy as np
 from fuelvk.base import env
 from fuelvk.base.dtypes import DType
 from fuelvk.base.errors import DriverNotFoundError, UnknownNameError, closest
+from fuelvk.base.host import instruction_set
 from fuelvk.evidence import Place
 from fuelvk.kernels.types import BackendId, BackendImpl, FusedKernelRegistry
 from fuelvk.optimizer.lower import Target
@@ -74,7 +75,7 @@ class Device(abc.ABC):
 
     def place(self, backend: str) -> Place:
         """Returns the device and driver that kernels of ``backend`` run on here, as ledgers name them."""
-        return Place("cpu", "CPU reference", f"{platform.machine()} {sys.platform}")
+        return Place("cpu", "CPU reference", f"{platform.machine()} {sys.platform}", instruction_set())
 
     @abc.abstractmethod
     def target(self, only: BackendId | None = None, kernels: FusedKernelRegistry | None = None) -> Target:
@@ -104,7 +105,7 @@ class CpuDevice(Device):
 
     def target(self, only: BackendId | None = None, kernels: FusedKernelRegistry | None = None) -> Target:
         chosen = kernels if kernels is not None else default_kernel_registry()
-        return Target(chosen, ("cpu",), {"cpu": self.capabilities}, evidence=evidence_for(self.place))
+        return Target(chosen, ("cpu",), {"cpu": self.capabilities}, evidence=evidence_for(self.place, chosen))
 
     def upload(self, array: Array) -> Storage:
         dtype = DType.of(array)
@@ -149,7 +150,8 @@ class VulkanDevice(Device):
             return super().place(backend)
         info = self.info
         build = info.driver_info or f"{info.driver_version >> 22}.{info.driver_version >> 12 & 0x3FF}"
-        return Place("vulkan", info.name, f"{info.driver_name} {build}")
+        host = instruction_set() if info.type == "cpu" else ""
+        return Place("vulkan", info.name, f"{info.driver_name} {build}", host)
 
     def target(self, only: BackendId | None = None, kernels: FusedKernelRegistry | None = None) -> Target:
         order = (
@@ -159,11 +161,12 @@ class VulkanDevice(Device):
             if only is BackendId.CPU
             else ("vulkan", "cpu")
         )
+        chosen = kernels if kernels is not None else default_kernel_registry()
         return Target(
-            kernels if kernels is not None else default_kernel_registry(),
+            chosen,
             order,
             {"vulkan": self.capabilities, "cpu": CpuCapabilities()},
-            evidence=evidence_for(self.place),
+            evidence=evidence_for(self.place, chosen),
             doubts=self.doubts,
         )
 

@@ -14,6 +14,7 @@ from fuelvk.optimizer import tolerance as tolerances
 from fuelvk.optimizer.lower import lower
 from fuelvk.optimizer.route import Route, route
 from fuelvk.optimizer.tolerance import Tolerance
+from fuelvk.optimizer.trust import grouped, mending
 from fuelvk.runtime.devices import Device
 from fuelvk.runtime.devices import device as find_device
 from fuelvk.tensor.calls import entry_named
@@ -52,6 +53,12 @@ class Explanation:
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
+    @property
+    def advice(self) -> str:
+        """The commands that try the claims that are set aside; empty where none are."""
+        stale = dict.fromkeys((r.op, r.backend) for r in self.routes if r.set_aside)
+        return mending(stale)
+
     def __str__(self) -> str:
         lines = [f"{self.subject} on {self.device}, tolerance {self.tolerance}"]
         for row in self.routes:
@@ -61,7 +68,9 @@ class Explanation:
                 f"claims {row.claim}; {row.flops} flops, {row.bytes_moved} bytes; {row.verdict}: {row.reason}"
             )
             if row.set_aside and "set aside: " not in row.reason:
-                lines.append(f"     set aside: {'; '.join(row.set_aside)}")
+                lines.append(f"     set aside: {grouped(row.set_aside)}")
+        if self.advice:
+            lines.append(self.advice)
         return "\n".join(lines)
 
 

@@ -92,14 +92,16 @@ class Run:
         return ("vulkan",) if isinstance(self.device, VulkanDevice) else ("cpu",)
 
     def stale(self, op: OpEntry, backend: str, impl: BackendImpl) -> tuple[str, ...]:
-        """Returns the claims of an implementation that no record of this revision covers in this place."""
+        """Returns the claims of an implementation that no record of this revision covers in this place (where it is a
+        processor: on its instruction set).
+        """
         place = self.device.place(backend)
         known = {
             r.claim
             for where, r in book().of_revision(str(impl.revision))
             if where == place
             and (r.op, r.impl, r.dtypes) == (op.name, impl.name, tuple(d.key for d in impl.dtypes))
-            and r.protocol == PROTOCOL
+            and (r.protocol, r.host) == (PROTOCOL, place.host)
         }
         return tuple(c for c in claims_of(impl.precision) if c in self.claims and c not in known)
 
@@ -223,6 +225,7 @@ class Run:
             date=datetime.datetime.now(datetime.UTC).date().isoformat(),
             passed=finding.passed,
             notes="; ".join(n for n in (finding.notes, flushed if subject.backend == "vulkan" else "") if n),
+            host=self.device.place(subject.backend).host,
         )
 
     def _state(self) -> Path:

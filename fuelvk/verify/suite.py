@@ -81,10 +81,7 @@ class Suite:
 
     def canonical(self, op: OpEntry, impl: BackendImpl) -> BackendImpl | None:
         """Returns the CPU kernel for the same dtypes whose bits define the canonical algorithm, or None."""
-        for backend, other in self.kernels.impls_for(op.id):
-            if backend == "cpu" and other.precision.canonical and other.dtypes == impl.dtypes:
-                return other
-        return None
+        return self.kernels.canonical(op.id, impl.dtypes)
 
 
 @functools.cache

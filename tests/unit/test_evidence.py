@@ -27,11 +27,21 @@ def test_a_record_survives_its_line() -> None:
         replace(RECORD, worst=float("inf"), passed=False, where="", notes="ein Wörtchen"),
         replace(RECORD, counts={"wrong": 3}, worst=0.0),
         replace(RECORD, claim="sweep", source="fedcba9876543210"),
+        replace(RECORD, host="x86_64-v3"),
     ):
         assert Record.parse(record.line()) == record
         assert "\n" not in record.line()
     keys = [part.split('"')[1] for part in RECORD.line().split(", ") if part.startswith(('"', '{"'))]
     assert keys == sorted(keys)
+
+
+def test_the_instruction_set_is_a_record_s_and_tells_no_ledgers_apart(tmp_path: Path) -> None:
+    old, new = replace(OTHER, host="x86_64-v3"), replace(OTHER, host="x86_64-v4")
+    assert old == new == Place.parse(new.header()) and old.slug == new.slug
+    update(tmp_path, old, [replace(RECORD, host="x86_64-v3")])
+    update(tmp_path, new, [replace(RECORD, host="x86_64-v4", inputs=1)])
+    (found,) = read(next(tmp_path.glob("*.jsonl"))).records.values()
+    assert found.host == "x86_64-v4"  # fewer inputs, but of the processor at hand
 
 
 def test_the_claims_are_those_of_a_guarantee() -> None:

@@ -88,7 +88,9 @@ def test_an_edited_shader_is_no_longer_believed(mine: Path, tmp_path: Path) -> N
         shader.write_text(text)
         (mine / "kernels.py").write_text(kernels)
     assert failed.returncode == 1
-    assert "set aside: ulp, since this revision was not tried" in failed.stderr
+    assert "ToleranceError" in failed.stderr
+    assert "set aside: ulp, bit_stable, batch_invariant, since this revision was not tried" in failed.stderr
+    assert "fv.verify('softsign', suite=..., keep=True)" in failed.stderr
 
 
 def test_the_plug_in_makes_a_test_of_every_claim(mine: Path) -> None:

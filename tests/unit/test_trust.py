@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import fuelvk as fv
-from fuelvk.base.errors import UnsupportedError
+from fuelvk.base.errors import ToleranceError
 from fuelvk.cli import main
 from fuelvk.evidence import Book, Place, Record, forget, update
 from fuelvk.graph.registry import find_op
@@ -23,7 +23,14 @@ from fuelvk.kernels.claims import STRICT_EXACT
 from fuelvk.kernels.types import BackendImpl, KernelRevisionHash, PrecisionGuarantee
 from fuelvk.optimizer import trust
 from fuelvk.optimizer.tolerance import Tolerance
-from fuelvk.optimizer.trust import Belief, Trust, UnverifiedDeviceWarning, believed, claims_of
+from fuelvk.optimizer.trust import (
+    Belief,
+    StaleEvidenceWarning,
+    Trust,
+    UnverifiedDeviceWarning,
+    believed,
+    claims_of,
+)
 from fuelvk.registry import default_kernel_registry
 from fuelvk.runtime.devices import VulkanDevice
 from tests.support.cases import implementations
@@ -142,7 +149,7 @@ def test_an_untracked_kernel_is_never_proven(ledgers: Path) -> None:
 def known(folder: Path, backend: str, place: Place) -> None:
     """Writes passing records for every implementation of exp on a backend."""
     rows = [
-        record(i, c, backend)
+        record(i, c, backend, host=place.host)
         for op, b, i in implementations()
         if op is EXP and b == backend
         for c in claims_of(i.precision)
@@ -154,12 +161,13 @@ def known(folder: Path, backend: str, place: Place) -> None:
 def test_a_strict_call_goes_to_what_is_proven(ledgers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FUELVK_TRUST", "ledger")
     x = np.array([1.0], np.float32)
-    with pytest.raises(UnsupportedError, match="fuelvk verify exp.*FUELVK_TRUST=claims"):
+    with pytest.raises(ToleranceError, match="fuelvk verify exp --changed --device cpu.*FUELVK_TRUST=claims"):
         fv.call("exp", x, device="cpu")
     routes = fv.explain("exp", shapes=[(1,)], device="cpu").routes
     refused = next(r for r in routes if r.impl == "cpu.c" and r.dtypes == ("f32", "f32"))
     assert refused.verdict == "refused"
     assert "canonical, since this revision was not tried" in refused.reason
+    assert "fuelvk verify exp --changed --device cpu" in str(fv.explain("exp", shapes=[(1,)], device="cpu"))
     known(ledgers, "cpu", fv.device("cpu").place("cpu"))
     assert fv.call("exp", x, device="cpu")[0] == np.float32(np.e)
     monkeypatch.setenv("FUELVK_TRUST", "claims")
@@ -177,7 +185,7 @@ def test_a_tolerance_counts_only_bounds_that_are_believed(
     routes = fv.explain("exp", shapes=[(1,)], device="cpu", tolerance=tolerance).routes
     chosen = next(r for r in routes if r.verdict == "chosen")
     assert chosen.impl == impl.name
-    assert [s.split(",")[0] for s in chosen.set_aside] == ["bit_stable", "batch_invariant", "canonical"]
+    assert [s.split(",")[0] for s in chosen.set_aside] == ["bit_stable", "batch_invariant"]
     others = [r for r in routes if r.dtypes == ("f32", "f32") and r.backend == "cpu" and r is not chosen]
     assert others and all("set aside: " in r.reason for r in others)
 
@@ -201,6 +209,81 @@ def test_a_device_falls_back_to_the_reference_and_comes_back_when_verified(
     found = fv.explain("exp", shapes=[(1,)], device=gpu)
     assert next(r for r in found.routes if r.verdict == "chosen").backend == "vulkan"
     assert not next(r for r in found.routes if r.verdict == "chosen").set_aside
+
+
+def test_on_a_processor_only_records_of_its_instruction_set_count(ledgers: Path) -> None:
+    impl = impl_of("cpu")
+    here = Place("cpu", "CPU reference", "x86_64 linux", "x86_64-v3")
+    update(ledgers, here, [record(impl, c, "cpu", host="x86_64-v4") for c in claims_of(impl.precision)])
+
+    def counts(level: Trust) -> bool:
+        assert EXP is not None
+        found = believed(EXP, impl, here, level, Book.open([ledgers]))
+        return found.precision.max_ulp is not None
+
+    assert not counts(Trust.LEDGER)
+    assert counts(Trust.PROVEN)
+    update(ledgers, here, [record(impl, c, "cpu", host="x86_64-v3") for c in claims_of(impl.precision)])
+    assert counts(Trust.LEDGER)
+
+
+def test_the_kernel_that_defines_the_bits_serves_strict_requests_unproven(
+    ledgers: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FUELVK_TRUST", "proven")
+    x = np.array([1.0], np.float32)
+    assert fv.call("exp", x, device="cpu")[0] == np.float32(np.e)
+    routes = fv.explain("exp", shapes=[(1,)], device="cpu").routes
+    served = next(r for r in routes if r.verdict == "chosen")
+    assert served.impl == "cpu.c"
+    assert [s.split(",")[0] for s in served.set_aside] == ["ulp", "bit_stable", "batch_invariant"]
+
+
+@pytest.mark.device
+def test_a_stale_kernel_is_passed_over_with_a_warning_that_says_what_mends_it(
+    gpu: VulkanDevice, ledgers: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FUELVK_TRUST", "proven")
+    monkeypatch.setattr(trust, "_named", {gpu.place("vulkan")})
+    x = np.linspace(-1, 1, 7, dtype=np.float32)
+    with pytest.warns(StaleEvidenceWarning, match="exp: cpu.c on cpu serves.*fuelvk verify --changed"):
+        found = fv.call("exp", x, device=gpu)
+    assert found.tobytes() == fv.call("exp", x, device="cpu").tobytes()
+    fv.call("tanh", x, device=gpu)  # said once: a second warning would be an error
+    with pytest.raises(ToleranceError, match="set aside: .*fuelvk verify exp --changed"):
+        fv.call("exp", x, device=gpu, backend="vulkan", tolerance=Tolerance.relative(1e-3))
+    monkeypatch.setenv("FUELVK_TRUST", "claims")
+    fv.call("exp", x, device=gpu, backend="vulkan", tolerance=Tolerance.relative(1e-3))
+
+
+_README = """
+import warnings
+from fuelvk.evidence import books
+from pathlib import Path
+if {stale}:
+    books.shipped_dir = lambda: Path({nowhere!r})
+warnings.simplefilter("default")
+"""
+
+
+@pytest.mark.parametrize("stale", [False, True], ids=["as_shipped", "without_evidence"])
+def test_the_ten_lines_of_the_readme_run_by_default(stale: bool, tmp_path: Path) -> None:
+    from fuelvk.shaderbuild.paths import source_root
+
+    root = source_root()
+    assert root is not None
+    lines = (root / "README.md").read_text().split("```python\n")[1].split("```")[0]
+    environment = {k: v for k, v in os.environ.items() if k != "FUELVK_TRUST"}
+    environment |= {"FUELVK_LEDGER_DIR": str(tmp_path / "none")}
+    code = _README.format(stale=stale, nowhere=str(tmp_path / "none")) + lines
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "(8, 256) 8.0" in done.stdout
+    if stale and "vulkan:0" in done.stdout:
+        assert "StaleEvidenceWarning" in done.stderr
+        assert "fuelvk verify softmax_last_dim --changed" in done.stdout
 
 
 @pytest.mark.build
