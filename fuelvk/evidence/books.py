@@ -6,6 +6,7 @@ parsed; a line that is no record proves nothing, and ``problems`` names it.
 
 from __future__ import annotations
 
+import functools
 import re
 import threading
 from collections.abc import Iterable, Iterator
@@ -127,6 +128,11 @@ def ledger_dir() -> Path:
     chosen = env.get("FUELVK_LEDGER_DIR")
     if chosen is not None:
         return Path(chosen)
+    return _user_dir()
+
+
+@functools.cache
+def _user_dir() -> Path:
     from platformdirs import user_data_path
 
     return user_data_path("fuelvk", appauthor=False) / "ledgers"

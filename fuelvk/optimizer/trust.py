@@ -13,6 +13,7 @@ kernel whose revision is untracked has none.
 from __future__ import annotations
 
 import enum
+import functools
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -128,14 +129,17 @@ def evidence_for(
 ) -> Callable[[OpEntry, str, BackendImpl], Belief] | None:
     """Returns what routing asks of each candidate on a device (``place`` by backend); None where all is believed.
 
-    A belief is formed once for each set of ledgers read.
+    A belief is formed once for each set of ledgers read. What is returned keeps to the ledgers of this moment.
     """
     trust = Trust(env.get("FUELVK_TRUST"))
     if trust is Trust.CLAIMS:
         return None
 
+    places = functools.cache(place)
+    ledgers = book()
+
     def evidence(op: OpEntry, backend: str, impl: BackendImpl) -> Belief:
-        where, ledgers = place(backend), book()
+        where = places(backend)
         _name_unverified(where, trust, ledgers)
         key = (id(impl), op.name, where, trust)
         found = ledgers.beliefs.get(key)
