@@ -189,7 +189,11 @@ def _held(call: Callable[..., Any], length: int, device: VulkanDevice) -> int:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_memory_is_linear_in_the_sequence(name: str, gpu: VulkanDevice) -> None:
-    """A matrix of scores of 8192 x 8192 alone would take 256 MiB."""
-    short, long = (_held(CALLS[name], length, gpu) for length in (1024, 8192))
+    """A matrix of scores of 8192 x 8192 alone would take 256 MiB.
+
+    A driver without subgroups of eight takes minutes for that length: there it is 2048, and 16 MiB.
+    """
+    longest = 8192 if gpu.vk.caps.subgroup_width >= 8 else 2048
+    short, long = (_held(CALLS[name], length, gpu) for length in (longest // 8, longest))
     assert 0 < long <= 8.5 * short
-    assert long < 32 << 20
+    assert long < longest * longest // 2  # an eighth of the matrix
