@@ -128,6 +128,35 @@ def rows() -> Iterator[Call]:
         yield Call("resize2d", "images", two, (images,), {"size": (7, 13), "mode": "linear"})
 
 
+def losses() -> Iterator[Call]:
+    for dtype in FLOATS:
+        x, targets = numbers(dtype, 7, 30, 40), below(I64, 40, 7, 30)
+        targets[3, 5] = -100
+        for reduction in ("mean", "sum", "none"):
+            params, name = {"reduction": reduction, "ignore_index": -100}, reduction
+            yield Call("fused_softmax_cross_entropy", name, (dtype, I64, F32), (x, targets), params)
+            g = numbers(F32, *(targets.shape if reduction == "none" else ()))
+            inputs, dtypes = (x, targets, g), (dtype, I64, F32, dtype)
+            yield Call("fused_softmax_cross_entropy_backward", name, dtypes, inputs, params)
+
+
+def products() -> Iterator[Call]:
+    for dtype in (F32, F16, F64):
+        for name, a, b in (
+            ("rows", numbers(dtype, 300, 20), numbers(dtype, 20, 30)),
+            ("columns", numbers(dtype, 6, 20), numbers(dtype, 20, 400)),
+            ("both", numbers(dtype, 90, 70), numbers(dtype, 70, 80)),
+            ("turned", numbers(dtype, 70, 90).T[::-1], numbers(dtype, 80, 70).T),
+            ("batches", numbers(dtype, 5, 1, 9, 20), numbers(dtype, 4, 20, 31)),
+            ("row", numbers(dtype, 90), numbers(dtype, 2, 90, 70)),
+            ("column", numbers(dtype, 300, 90), numbers(dtype, 90)),
+        ):
+            yield Call("matmul", name, (dtype,) * 3, (a, b), {}, 5000)
+        bias = numbers(dtype, 400)[::-1]
+        inputs = (numbers(dtype, 2, 6, 20), numbers(dtype, 20, 400), bias)
+        yield Call("fused_linear", "bias", (dtype,) * 4, inputs, {}, 5000)
+
+
 def placements() -> Iterator[Call]:
     for dtype in (U8, F16, F32, F64):
         dtypes = (dtype, dtype, I64, dtype)
@@ -212,6 +241,8 @@ def calls() -> Iterator[Call]:
     yield from accumulations()
     yield from reductions()
     yield from rows()
+    yield from products()
+    yield from losses()
     yield from placements()
     yield from triangles()
     yield from selections()

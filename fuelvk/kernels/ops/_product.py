@@ -22,18 +22,22 @@ from fuelvk.kernels._cpu import c_kernel, numpy_reference
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv, vulkan
 from fuelvk.kernels.claims import STRICT_PRODUCT
 from fuelvk.kernels.costs import cost_fused_linear_cpu, cost_fused_linear_vulkan
+from fuelvk.kernels.ops._division import WHOLE, Plan, axes, divided, divisible
+from fuelvk.kernels.ops._elements import also_of, copy_shaders
+from fuelvk.kernels.ops._loops import enough_groups, within_loops
 from fuelvk.kernels.primitive_costs import primitive_cost_cpu, primitive_cost_vulkan
-from fuelvk.kernels.types import CostFunction, KernelCaps, Registration, Shapes
+from fuelvk.kernels.types import Admits, CostFunction, KernelCaps, Registration, Shapes
 
 if TYPE_CHECKING:
-    from fuelvk.vulkan import Buffer, Capabilities
+    from fuelvk.vulkan import Buffer
 
 _BATCH_AXES = 3
 _ROWS = 8  # rows of a tile in panels and direct
 _TILE = 32  # rows and columns of a workgroup in tiles
 _BLOCK = 64  # k in a block
 _HAS_BIAS, _PAIRS_Y, _PAIRS_B = 1, 2, 4
-_INDEX_LIMIT = 1 << 31
+# Packed operands and totals are up to twice as large, for whole tiles.
+_WEIGHT = 2
 
 # Packing costs about as much as _PACK_COST products of each packed element; a shorter depth is mostly padding.
 _PACK_COST, _PACK_DEPTH = 40, 48
@@ -132,15 +136,26 @@ def bias_of(buffer: Buffer | None, layout: Layout | None) -> Bias | None:
     return None if buffer is None or layout is None else Bias(buffer, layout.offset, layout.strides[0])
 
 
-def admits(shapes: Shapes, params: Mapping[str, Any], capabilities: Capabilities) -> str | None:
-    """Refuses operands beyond what 32-bit element indices reach."""
-    if any(shape is not None and elements(shape) >= _INDEX_LIMIT for shape in shapes):
-        return "an operand has 2^31 elements or more"
-    return None
+def division(shapes: Shapes, params: Mapping[str, Any]) -> Plan:
+    """Rows of a, columns of b and batch items are independent; the depth stays whole, and so does what is repeated."""
+    a, b, *bias, y = shapes
+    assert a is not None and b is not None and y is not None
+    batch = len(y) - (len(a) > 1) - (len(b) > 1)
+
+    def items(shape: Shape) -> tuple[int, ...]:
+        lead = batch - len(shape[:-2])
+        return tuple(lead + i if n == y[lead + i] else WHOLE for i, n in enumerate(shape[:-2]))
+
+    last = len(y) - 1
+    left = (*items(a), batch, WHOLE) if len(a) > 1 else (WHOLE,)
+    right = (*items(b), WHOLE, last) if len(b) > 1 else (WHOLE,)
+    return left, right, *(None if v is None else (last,) for v in bias), axes(y)
 
 
 class Portable:
     """Products by register tiles on any device."""
+
+    steps = 20  # loop iterations a block of 64 k
 
     def __init__(self, dtype: DType) -> None:
         self.tiles = spirv("matmul/tiles", "tiles", dtype=dtype)
@@ -163,6 +178,8 @@ class Portable:
 
 class Subgroups:
     """Products by subgroups of a known width."""
+
+    steps = 9
 
     def __init__(self, dtype: DType) -> None:
         self.dtype = dtype
@@ -226,6 +243,7 @@ class Subgroups:
         # Few workgroups keep their panel of b longest; every core (or a GPU's many) needs some to work on.
         wanted = 16 if context.caps.device_type == "cpu" else 1024
         row_groups = max(-(-tiles // _TILES_PER_GROUP), min(-(-wanted // (panels * p.items)), tiles))
+        row_groups = enough_groups(context.caps, row_groups, tiles, 2 * blocks)
         per_group = -(-tiles // row_groups)
         row_groups = -(-tiles // per_group)
         totals = a_packed
@@ -312,6 +330,10 @@ def _on_vulkan(way: Portable | Subgroups) -> Callable[..., None]:
     return kernel
 
 
+def _within_loops(steps: int) -> Admits:
+    return within_loops(lambda shapes, params: steps * (-(-(shapes[0] or (0,))[-1] // _BLOCK) + 4))
+
+
 def _in_c(name: str) -> Callable[..., None]:
     def kernel(
         inputs: Sequence[Any], outputs: Sequence[Any], layouts: Any, params: Mapping[str, Any], context: Any
@@ -337,7 +359,7 @@ def rows(op: OpId, dtype: DType, *, has_bias: bool) -> tuple[Registration, ...]:
         else primitive_cost_vulkan(name, dtypes)
     )
     function = f"{name}_{dtype.key}"
-    portable, subgroups = Portable(dtype), Subgroups(dtype)
+    weights = (_WEIGHT,) * len(dtypes)
     return (
         c_kernel(
             op, dtypes, _in_c(function), functions=(function,), cost=on_cpu, precision=STRICT_PRODUCT,
@@ -345,10 +367,15 @@ def rows(op: OpId, dtype: DType, *, has_bias: bool) -> tuple[Registration, ...]:
         ),
         numpy_reference(op, dtypes, cost=on_cpu),
         *(
-            vulkan(
-                op, dtypes, _on_vulkan(way), shaders=way.shaders, cost=on_device, precision=STRICT_PRODUCT,
-                wrapper=__file__, caps=KernelCaps(strided_input=True), admits=admits,
+            also_of(
+                vulkan(
+                    op, dtypes, divided(_on_vulkan(way), division, dtypes, strided=True, weights=weights),
+                    shaders=way.shaders, cost=on_device, precision=STRICT_PRODUCT, wrapper=__file__,
+                    caps=KernelCaps(strided_input=True),
+                    admits=divisible(division, dtypes, weights=weights, also=_within_loops(way.steps)),
+                ),
+                *copy_shaders(),
             )
-            for way in (subgroups, portable)
+            for way in (Subgroups(dtype), Portable(dtype))
         ),
     )  # fmt: skip

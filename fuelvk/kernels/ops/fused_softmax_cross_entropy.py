@@ -21,8 +21,17 @@ from fuelvk.kernels.costs import (
     cost_fused_softmax_cross_entropy_cpu,
     cost_fused_softmax_cross_entropy_vulkan,
 )
-from fuelvk.kernels.ops._loss import LOSS, finish_words, ignored_words, row_flags
-from fuelvk.kernels.ops._rows import in_passes, row_groups
+from fuelvk.kernels.ops._division import divided, together
+from fuelvk.kernels.ops._loss import (
+    LOSS,
+    TARGET_WORDS,
+    finish_words,
+    ignored_words,
+    loss_admits,
+    row_flags,
+    rows_apart,
+)
+from fuelvk.kernels.ops._rows import row_groups
 from fuelvk.kernels.types import Registration
 
 if TYPE_CHECKING:
@@ -30,7 +39,7 @@ if TYPE_CHECKING:
 
 OP = FusedOps.FUSED_SOFTMAX_CROSS_ENTROPY
 _check = check_targets("fused_softmax_cross_entropy")
-_ROWS = struct.Struct("<7I8s")
+_ROWS = struct.Struct("<8I8s")
 
 
 def _cpu(dtype: DType) -> Callable[..., None]:
@@ -51,7 +60,9 @@ def _cpu(dtype: DType) -> Callable[..., None]:
     return kernel
 
 
-def _vulkan(rows_shader: ShaderRef, accumulator: DType) -> Callable[..., None]:
+def _losses(shader: ShaderRef) -> Callable[..., None]:
+    """Returns what writes the losses of (logits, targets)."""
+
     def kernel(
         inputs: Sequence[Buffer],
         outputs: Sequence[Buffer],
@@ -59,28 +70,63 @@ def _vulkan(rows_shader: ShaderRef, accumulator: DType) -> Callable[..., None]:
         params: Mapping[str, Any],
         context: VulkanContext,
     ) -> None:
-        (x, targets), result = inputs, outputs[0]
-        logits, labels, target = layouts
+        logits, labels, losses = layouts
         rows, n = elements(labels.shape), logits.shape[-1]
-        reduction = params["reduction"]
-        if not rows and reduction == "none":
-            return
-        losses = context.scratch(max(rows, 1) * accumulator.size)
+        errors, slot = context.error_slot
         ignored = ignored_words(params["ignore_index"])
+        groups = row_groups(shader, context, rows)
+        flags, targets0 = row_flags(n, logits.offset), TARGET_WORDS * labels.offset
+        words = (rows, n, groups[0], flags, logits.offset, targets0, slot, losses.offset)
+        context.dispatch(shader, groups, (*inputs, outputs[0], errors), 0b1100, _ROWS.pack(*words, ignored))
+
+    return kernel
+
+
+def _rounded(shader: ShaderRef) -> Callable[..., None]:
+    """Returns what rounds losses, each by itself."""
+
+    def kernel(
+        inputs: Sequence[Buffer],
+        outputs: Sequence[Buffer],
+        layouts: Sequence[Layout],
+        params: Mapping[str, Any],
+        context: VulkanContext,
+    ) -> None:
+        losses, target = layouts
+        rows = elements(losses.shape)
+        groups = context.fold(-(-rows // 64))
+        words = finish_words(rows, groups[0], 0, 0, 0, losses.offset, target.offset, 0, ignored_words(0))
+        context.dispatch(shader, groups, (inputs[0], inputs[0], inputs[0], outputs[0]), 0b1000, words)
+
+    return kernel
+
+
+def _vulkan(rows_shader: ShaderRef, dtype: DType, accumulator: DType) -> Callable[..., None]:
+    write = divided(
+        _losses(rows_shader), rows_apart, (dtype, DType.I64, accumulator), weights=(1, TARGET_WORDS, 1)
+    )
+    round_each = divided(_rounded(LOSS["loss_each", accumulator]), together(), (accumulator, DType.F32))
+
+    def kernel(
+        inputs: Sequence[Buffer],
+        outputs: Sequence[Buffer],
+        layouts: Sequence[Layout],
+        params: Mapping[str, Any],
+        context: VulkanContext,
+    ) -> None:
+        labels, target = layouts[1:]
+        rows, dense = elements(labels.shape), Layout.of(labels.shape)
+        losses = context.scratch(max(rows, 1) * accumulator.size)
         if rows:
-            errors, slot = context.error_slot
-            groups = row_groups(rows_shader, context, rows)
-            words = (rows, n, groups[0], row_flags(n, logits.offset), logits.offset, 2 * labels.offset, slot)
-            context.dispatch(
-                rows_shader, groups, (x, targets, losses, errors), 0b1100, _ROWS.pack(*words, ignored)
-            )
-        each = reduction == "none"
-        shader = LOSS["loss_each" if each else "loss_total", accumulator]
-        groups = context.fold(-(-rows // 64)) if each else (1, 1, 1)
-        last = finish_words(
-            rows, groups[0], int(reduction == "mean"), n, 2 * labels.offset, 0, target.offset, 0, ignored
-        )
-        context.dispatch(shader, groups, (targets, targets, losses, result), 0b1000, last)
+            write(inputs, (losses,), (*layouts[:2], dense), params, context)
+        if params["reduction"] != "none":
+            ignored, mean = ignored_words(params["ignore_index"]), int(params["reduction"] == "mean")
+            places = (TARGET_WORDS * labels.offset, 0, target.offset)
+            words = finish_words(rows, 1, mean, 0, *places, 0, ignored)
+            buffers = (inputs[1], inputs[1], losses, outputs[0])
+            context.dispatch(LOSS["loss_total", accumulator], (1, 1, 1), buffers, 0b1000, words)
+        elif rows:
+            round_each((losses,), outputs, (dense, target), params, context)
 
     return kernel
 
@@ -91,13 +137,13 @@ def _on_vulkan(dtype: DType, accumulator: DType) -> Registration:
     return vulkan(
         OP,
         (dtype, DType.I64, DType.F32),
-        _vulkan(shader, accumulator),
+        _vulkan(shader, dtype, accumulator),
         shaders=(shader, LOSS["loss_total", accumulator], LOSS["loss_each", accumulator]),
         cost=partial(cost_fused_softmax_cross_entropy_vulkan, dtype=dtype),
         precision=STRICT_CROSS_ENTROPY if strict else CROSS_ENTROPY_IN_F32,
         wrapper=__file__,
         name="vulkan.cross_entropy" if strict else "vulkan.cross_entropy_f32",
-        admits=in_passes(2),
+        admits=loss_admits((dtype, DType.I64), 2),
     )
 
 

@@ -21,8 +21,17 @@ from fuelvk.kernels.costs import (
     cost_fused_softmax_cross_entropy_cpu,
     cost_fused_softmax_cross_entropy_vulkan,
 )
-from fuelvk.kernels.ops._loss import LOSS, finish_words, ignored_words, row_flags
-from fuelvk.kernels.ops._rows import in_passes, row_groups
+from fuelvk.kernels.ops._division import divided
+from fuelvk.kernels.ops._loss import (
+    LOSS,
+    TARGET_WORDS,
+    finish_words,
+    ignored_words,
+    loss_admits,
+    row_flags,
+    rows_apart,
+)
+from fuelvk.kernels.ops._rows import row_groups
 from fuelvk.kernels.types import Registration
 
 if TYPE_CHECKING:
@@ -30,7 +39,7 @@ if TYPE_CHECKING:
 
 OP = PrimitiveId("fused_softmax_cross_entropy_backward")
 _check = check_targets(OP.name)
-_ROWS = struct.Struct("<7I8s")
+_ROWS = struct.Struct("<8I8s")
 # loss_scale's `mean`: a factor for all, over the count, or of each row.
 _KIND = dict(zip(REDUCTIONS, (1, 0, 2), strict=True))
 
@@ -55,8 +64,31 @@ def _cpu(dtype: DType) -> Callable[..., None]:
     return kernel
 
 
+def _gradients(shader: ShaderRef) -> Callable[..., None]:
+    """Returns what writes the gradients of (logits, targets, factors)."""
+
+    def kernel(
+        inputs: Sequence[Buffer],
+        outputs: Sequence[Buffer],
+        layouts: Sequence[Layout],
+        params: Mapping[str, Any],
+        context: VulkanContext,
+    ) -> None:
+        logits, labels, factors, target = layouts
+        rows, n = elements(labels.shape), logits.shape[-1]
+        groups = row_groups(shader, context, rows)
+        flags, targets0 = row_flags(n, logits.offset, target.offset), TARGET_WORDS * labels.offset
+        words = (rows, n, groups[0], flags, logits.offset, targets0, target.offset, factors.offset)
+        ignored = ignored_words(params["ignore_index"])
+        context.dispatch(shader, groups, (*inputs, outputs[0]), 0b1000, _ROWS.pack(*words, ignored))
+
+    return kernel
+
+
 def _vulkan(shader: ShaderRef, dtype: DType) -> Callable[..., None]:
-    scale_shader = LOSS["loss_scale", dtype.accumulator]
+    scale_shader, wide = LOSS["loss_scale", dtype.accumulator], dtype.accumulator
+    weights = (1, TARGET_WORDS, 1, 1)
+    write = divided(_gradients(shader), rows_apart, (dtype, DType.I64, wide, dtype), weights=weights)
 
     def kernel(
         inputs: Sequence[Buffer],
@@ -70,17 +102,13 @@ def _vulkan(shader: ShaderRef, dtype: DType) -> Callable[..., None]:
         rows, n = elements(labels.shape), logits.shape[-1]
         if not rows:
             return
-        factors = context.scratch(rows * dtype.accumulator.size)
+        factors = context.scratch(rows * wide.size)
         ignored, kind = ignored_words(params["ignore_index"]), _KIND[params["reduction"]]
         errors, slot = context.error_slot
         scale = finish_words(rows, 1, kind, n, 2 * labels.offset, grad.offset, 0, slot, ignored)
         context.dispatch(scale_shader, (1, 1, 1), (g, targets, factors, errors), 0b1100, scale)
-        groups = row_groups(shader, context, rows)
-        flags = row_flags(n, logits.offset, target.offset)
-        words = (rows, n, groups[0], flags, logits.offset, 2 * labels.offset, target.offset)
-        context.dispatch(
-            shader, groups, (x, targets, factors, outputs[0]), 0b1000, _ROWS.pack(*words, ignored)
-        )
+        dense = Layout.of(labels.shape)
+        write((x, targets, factors), outputs, (logits, labels, dense, target), params, context)
 
     return kernel
 
@@ -98,7 +126,7 @@ def _rows(dtype: DType) -> tuple[Registration, ...]:
             cost=partial(cost_fused_softmax_cross_entropy_vulkan, dtype=dtype),
             precision=STRICT_CROSS_ENTROPY_BACKWARD,
             wrapper=__file__,
-            admits=in_passes(3),
+            admits=loss_admits((dtype, DType.I64), 3),
         ),
         c_kernel(
             OP,
