@@ -8,7 +8,7 @@ or a half (``flats``) are compared directly.
 
 from __future__ import annotations
 
-from cpu_reference.truth.decide import Judgement, judge, judge_all
+from cpu_reference.truth.decide import Judgement, judge, judge_all, near_boundaries
 from cpu_reference.truth.table import FUNCTIONS, Flat, Function, Kind
 
-__all__ = ["FUNCTIONS", "Flat", "Function", "Judgement", "Kind", "judge", "judge_all"]
+__all__ = ["FUNCTIONS", "Flat", "Function", "Judgement", "Kind", "judge", "judge_all", "near_boundaries"]

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from cpu_reference.truth import exact
-from cpu_reference.truth.table import FUNCTIONS, Flat, Kind
+from cpu_reference.truth.table import FUNCTIONS, Flat, Function, Kind
 from fuelvk.base import env
-from fuelvk.base.errors import UnknownNameError, closest
+from fuelvk.base.errors import UnknownNameError, UnsupportedError, closest
 
 Array = np.ndarray[Any, Any]
 
@@ -36,6 +36,7 @@ _FLAGS = {
 #: Of the NumPy oracles in float64, where they stand in for the C functions.
 _ORACLE_SLACK = 2.0**-40
 _SMALL = 1 << 16
+_SCAN = 1 << 20
 
 
 @dataclass(slots=True)
@@ -80,12 +81,7 @@ def judge_all(name: str, first: int, results: Sequence[Array]) -> list[Judgement
     releases the GIL in the C functions. Raises UnknownNameError for a function that is not in the table,
     UnsupportedError where mpmath is needed and missing.
     """
-    function = FUNCTIONS.get(name)
-    if function is None:
-        raise UnknownNameError(
-            "the sweep has no truth for this function", asked=name, allowed=", ".join(FUNCTIONS),
-            hint=closest(name, FUNCTIONS) or None,
-        )  # fmt: skip
+    function = _function(name)
     bits = [np.ascontiguousarray(r).view(np.uint32) for r in results]
     found = [Judgement() for _ in bits]
     flats = function.flats
@@ -102,6 +98,39 @@ def judge_all(name: str, first: int, results: Sequence[Array]) -> list[Judgement
             whole.merge(piece)
         at = end
     return found
+
+
+def near_boundaries(name: str, first: int, last: int, within: float) -> list[int]:
+    """Returns the inputs from bits ``first`` to ``last`` whose exact result lies near a boundary between two floats.
+
+    Near is at most ``within`` of the result's size, beside the error of the double truth. Raises as ``judge_all``
+    does, and UnsupportedError where nothing compiles C.
+    """
+    function, library = _function(name), _library()
+    if library is None:
+        raise UnsupportedError("the scan needs a C compiler", asked=name)
+    found: list[int] = []
+    at = first
+    while at <= last:
+        flat = _covering(function.flats, at)
+        if flat is not None:
+            at = flat.last + 1
+            continue
+        end = min([last + 1, at + _SCAN, *(f.first for f in function.flats if f.first > at)])
+        nothing = [np.zeros(end - at, np.uint32)]
+        found += _by_c(library, name, within + function.slack, at, nothing)[1]
+        at = end
+    return found
+
+
+def _function(name: str) -> Function:
+    function = FUNCTIONS.get(name)
+    if function is None:
+        raise UnknownNameError(
+            "the sweep has no truth for this function", asked=name, allowed=", ".join(FUNCTIONS),
+            hint=closest(name, FUNCTIONS) or None,
+        )  # fmt: skip
+    return function
 
 
 def _covering(flats: tuple[Flat, ...], at: int) -> Flat | None:

@@ -18,6 +18,7 @@ from fuelvk.evidence import Place, Record
 from fuelvk.graph.types import OpEntry
 
 if TYPE_CHECKING:
+    from fuelvk.verify.sweep_source import Level
     from fuelvk.verify.sweep_state import SweepState
 
 
@@ -30,7 +31,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--smoke", action="store_true", help="a few inputs each: under a minute on a CPU driver"
     )
     parser.add_argument(
-        "--changed", action="store_true", help="only claims that no ledger covers for this revision"
+        "--changed",
+        action="store_true",
+        help="only claims that no ledger covers for this revision; with --sweep, only what was not swept as it is",
     )
     parser.add_argument("--budget", type=float, metavar="SECONDS", help="stop after so many seconds")
     parser.add_argument("--resume", action="store_true", help="go on where an interrupted run stopped")
@@ -190,6 +193,7 @@ def _differences(options: argparse.Namespace) -> Result:
 def _sweep(options: argparse.Namespace) -> Result:
     from fuelvk.tensor.calls import entry_named
     from fuelvk.verify.sweep import LAST, Outcome, Sweep, swept_ops
+    from fuelvk.verify.sweep_source import Level
 
     if options.dtype is not None and DType.parse(options.dtype) is not DType.F32:
         raise ParameterError(
@@ -202,7 +206,10 @@ def _sweep(options: argparse.Namespace) -> Result:
     started = time.perf_counter()
     with progress() as show:
         for entry in entries:
-            sweep = Sweep(entry, options.device, first=first, last=last)
+            levels = _not_current(entry.name, options.device) if options.changed else frozenset(Level)
+            if not levels:
+                continue
+            sweep = Sweep(entry, options.device, first=first, last=last, levels=levels)
             if options.resume:
                 sweep.resume()
             outcomes += sweep.run(show(entry.name))
@@ -246,6 +253,13 @@ def _sweep(options: argparse.Namespace) -> Result:
 
     data = {"first": first, "last": last, "records": [as_dict(o.place, o.record) for o in outcomes]}
     return Result(data, show_table, status=int(not all(r.passed for r in rows)))
+
+
+def _not_current(op: str, name: str | None) -> frozenset[Level]:
+    from fuelvk.runtime.devices import device
+    from fuelvk.verify.sweep_state import State, states
+
+    return frozenset(s.level for s in states(device(name), [op]) if s.state is not State.CURRENT)
 
 
 def _status(options: argparse.Namespace) -> Result:

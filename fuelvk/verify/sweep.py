@@ -12,7 +12,7 @@ import contextlib
 import datetime
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -34,7 +34,7 @@ from fuelvk.runtime.devices import Device, VulkanDevice
 from fuelvk.runtime.devices import device as find_device
 from fuelvk.runtime.executor import Program, program
 from fuelvk.verify.harness import RefusedError, plan_of
-from fuelvk.verify.sweep_source import level_of, source
+from fuelvk.verify.sweep_source import Level, level_of, source
 
 Array = np.ndarray[Any, Any]
 Progress = Callable[[int, int], None]
@@ -83,7 +83,8 @@ def swept_ops() -> tuple[str, ...]:
 class Sweep:
     """The sweep of one function over the inputs of bits ``first`` to ``last``.
 
-    Without ``device`` the best Vulkan device is taken, or none where there is none.
+    Without ``device`` the best Vulkan device is taken, or none where there is none. ``levels`` are those to try on it
+    (default: all); the C kernel, with which they are compared, is tried along with them.
     """
 
     def __init__(
@@ -94,6 +95,7 @@ class Sweep:
         first: int = 0,
         last: int = LAST,
         chunk: int = CHUNK,
+        levels: Container[Level] = frozenset(Level),
         folder: Path | None = None,
     ) -> None:
         if op.name not in FUNCTIONS:
@@ -107,7 +109,7 @@ class Sweep:
                 asked=f"{first:#x}:{last:#x}",
                 allowed="0 <= FIRST <= LAST <= 0xffffffff",
             )
-        self.op, self.first, self.last, self.chunk = op, first, last, chunk
+        self.op, self.first, self.last, self.chunk, self.levels = op, first, last, chunk, levels
         self.device = find_device(device)
         self.parts = self._parts()
         self.next = first
@@ -123,7 +125,11 @@ class Sweep:
                 continue
             if backend == "cpu" and impl.precision.canonical:
                 parts.insert(0, self._part(backend, impl, host))
-            elif backend == "vulkan" and isinstance(self.device, VulkanDevice):
+            elif (
+                backend == "vulkan"
+                and isinstance(self.device, VulkanDevice)
+                and level_of(impl) in self.levels
+            ):
                 parts.append(self._part(backend, impl, self.device))
         if not parts or parts[0].backend != "cpu":
             raise UnsupportedError("no C kernel of this function in F32", asked=self.op.name)

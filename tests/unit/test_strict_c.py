@@ -278,9 +278,15 @@ HARD: dict[str, Callable[[Any, Any], Any]] = {
     "gelu": lambda m, x: x / (1 + m.exp(-2 * x * m.sqrt(2 / m.pi) * (1 + m.mpf(44715) / 10**6 * x * x))),
     "erf": lambda m, x: m.erf(x),
     "gelu_erf": lambda m, x: x * m.erfc(-x / m.sqrt(2)) / 2,
+    "exp2": lambda m, x: m.mpf(2) ** x,
+    "log2": lambda m, x: m.log(x) / m.ln2,
+    "expm1": lambda m, x: m.expm1(x),
+    "sigmoid": lambda m, x: 1 / (1 + m.exp(-x)),
+    "silu": lambda m, x: x / (1 + m.exp(-x)),
+    "softplus": lambda m, x: m.log1p(m.exp(x)),
 }
-"""The functions with a stored list of the inputs whose results lie within 1e-13 (log1p: 2^-60, tanh and those below it:
-2^-42) of a tie, or of a thousand of the closest ones."""
+"""The functions with a stored list of the inputs whose results lie within 1e-13 (tanh to gelu_erf: 2^-42) of a tie, or of
+a thousand or 600 of the closest ones."""
 
 
 @pytest.mark.parametrize("name", HARD)

@@ -15,9 +15,10 @@ from fuelvk.cli import main
 from fuelvk.evidence import read
 from fuelvk.graph.registry import find_op
 from fuelvk.graph.types import OpEntry
+from fuelvk.runtime.devices import Device
 from fuelvk.verify import sweep as module
 from fuelvk.verify.sweep import Sweep, swept_ops
-from fuelvk.verify.sweep_source import level_swept
+from fuelvk.verify.sweep_source import Level, level_swept
 
 FIRST, LAST = 0x3F7FF000, 0x3F80FFFF
 
@@ -62,6 +63,12 @@ def test_a_damaged_state_starts_afresh(damage: str, tmp_path: Path) -> None:
     sweep._state.write_text(damage)
     assert not sweep.resume()
     assert sweep.next == FIRST
+
+
+@pytest.mark.device
+def test_levels_can_be_chosen_and_the_c_kernel_comes_along(gpu: Device, tmp_path: Path) -> None:
+    sweep = Sweep(op_named("exp"), gpu, first=FIRST, last=LAST, folder=tmp_path, levels={Level.CHEAP})
+    assert [o.record.impl for o in sweep.run()] == ["cpu.c", "vulkan.functions_cheap"]
 
 
 def test_another_source_starts_afresh_and_another_build_does_not(tmp_path: Path) -> None:

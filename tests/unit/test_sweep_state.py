@@ -106,6 +106,19 @@ def test_the_status_and_the_table_show_what_lags(
         forget()
 
 
+def test_only_what_is_not_current_is_swept_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FUELVK_LEDGER_DIR", str(tmp_path))
+    arguments = ["verify", "exp", "--sweep", "--changed", "--device", "cpu", "--range", "0:0xfff", "--json"]
+    for record, rows in ((SWEEP, []), (replace(SWEEP, source="c" * 16), ["cpu.c"])):
+        update(tmp_path, here(), [record])
+        forget()
+        assert main(arguments) == 0
+        assert [r["impl"] for r in json.loads(capsys.readouterr().out)["records"]] == rows
+    forget()
+
+
 def test_ledgers_are_merged_by_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

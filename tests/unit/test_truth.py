@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cpu_reference.truth import FUNCTIONS, Kind, decide, exact, judge
+from cpu_reference.truth import FUNCTIONS, Kind, decide, exact, judge, judge_all, near_boundaries
 from fuelvk.base.errors import UnknownNameError
 
 Array = np.ndarray[Any, Any]
@@ -101,3 +101,33 @@ def test_rounding(value: str, bits: int) -> None:
 def test_an_unknown_function_is_named() -> None:
     with pytest.raises(UnknownNameError, match="tanh"):
         judge("tahn", 0, np.zeros(1, np.float32))
+
+
+def test_several_results_are_judged_each_for_itself() -> None:
+    first = 0x3F800000
+    good = right("exp", first).view(np.uint32)
+    one, two = good.copy(), good.copy()
+    one[7] += 1
+    two[[3, 9]] += 2
+    for order in ([good, one, two, good], [two, good, one], [one, one, good]):
+        found = judge_all("exp", first, [r.view(np.float32) for r in order])
+        alone = [judge("exp", first, r.view(np.float32)) for r in order]
+        assert found == alone
+        assert [f.wrong for f in found] == [int(np.count_nonzero(r != good)) for r in order]
+
+
+def test_the_scan_finds_the_inputs_near_a_boundary_and_no_others() -> None:
+    if decide._library() is None:
+        pytest.skip("needs a C compiler")
+    pytest.importorskip("mpmath")
+    first, last, within = 0x3EFFF000, 0x3F000FFF, 2.0**-33
+    distances = {}
+    for bits in range(first, last + 1):
+        result, value = exact.correctly_rounded("exp", bits)
+        spacing = 2.0**-23  # of floats between 1 and 2
+        distances[bits] = (0.5 - exact.error_in_ulps(result, value)) * spacing / float(value)
+    found = set(near_boundaries("exp", first, last, within))
+    assert {b for b, d in distances.items() if d <= within} <= found
+    assert all(distances[b] <= 1.1 * within for b in found)
+    assert len(found) > 3
+    assert near_boundaries("exp", 0x7F800001, 0x7F800FFF, within) == []
