@@ -6,7 +6,7 @@ it there. A file that is no ledger, or that of another place, is moved there as 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from fuelvk.base.files import exclusive, replace_file
 from fuelvk.evidence.records import Place, Record
 
 SUFFIX = ".jsonl"
+_NOTHING: Mapping[tuple[str, ...], str] = {}
 
 
 @dataclass(slots=True)
@@ -71,11 +72,13 @@ def update(
     place: Place,
     records: Iterable[Record],
     stays: Callable[[Record, Record], bool] | None = None,
+    refused: Mapping[tuple[str, ...], str] = _NOTHING,
 ) -> Ledger:
     """Adds records to the ledger of ``place`` in ``folder``, replacing older ones of the same claims; atomic.
 
     An old record stays where the same kernel passed the same protocol on more inputs, or where ``stays`` (of the old
-    and the new record of one claim) says so.
+    and the new record of one claim) says so. ``refused`` are implementations (the first four parts of a record's key)
+    that the place no longer runs, with their revision: what the ledger has of other revisions of theirs goes.
     Several processes may do so at once. Nothing that was in the file is lost: what is not believed goes to
     ``<file>.aside``, named in ``problems`` of the ledger returned.
     """
@@ -93,6 +96,8 @@ def update(
         if found.damaged:
             _set_aside(path, "".join(f"{line}\n" for line in found.damaged).encode())
             found.damaged = []
+        if refused:
+            found.records = {k: r for k, r in found.records.items() if not _obsolete(r, refused)}
         for record in records:
             old = found.records.get(record.key)
             if old is None or not (stays or _stronger)(old, record):
@@ -124,6 +129,11 @@ def merge(folder: Path, other: Path) -> list[tuple[Ledger, int]]:
 def _later(old: Record, new: Record) -> bool:
     """Says whether an old record stays beside one from elsewhere."""
     return (old.date, not old.passed) > (new.date, not new.passed)
+
+
+def _obsolete(record: Record, refused: Mapping[tuple[str, ...], str]) -> bool:
+    """Says whether a record is of an older revision of an implementation that is now refused; sweeps stay."""
+    return record.claim != "sweep" and refused.get(record.key[:4], record.revision) != record.revision
 
 
 def _stronger(old: Record, new: Record) -> bool:

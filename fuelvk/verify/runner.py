@@ -54,7 +54,8 @@ class Progress:
 @dataclass(slots=True)
 class Run:
     """A verification of one device. ``outcomes`` grows as it goes; ``left`` are implementations it had no time for,
-    ``refused`` those that take no call on this device, with the reason.
+    ``refused`` those that take no call on this device, with the reason. ``changed`` leaves out what a ledger covers,
+    ``any_host`` counts records of processors of other instruction sets among that.
     """
 
     device: Device
@@ -64,12 +65,14 @@ class Run:
     claims: frozenset[str] = frozenset(CLAIMS) - {"sweep"}
     level: Level = Level.FULL
     changed: bool = False
+    any_host: bool = False
     resume: bool = False
     budget: float | None = None
     folder: Path | None = None
     outcomes: list[Outcome] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     left: list[str] = field(default_factory=list)
+    _refused: dict[tuple[str, ...], str] = field(default_factory=dict)
 
     def rows(self) -> list[Row]:
         """Returns the implementations that this run is to verify, those of one op and dtypes together."""
@@ -101,7 +104,8 @@ class Run:
             for where, r in book().of_revision(str(impl.revision))
             if where == place
             and (r.op, r.impl, r.dtypes) == (op.name, impl.name, tuple(d.key for d in impl.dtypes))
-            and (r.protocol, r.host) == (PROTOCOL, place.host)
+            and r.protocol == PROTOCOL
+            and (self.any_host or r.host == place.host)
         }
         return tuple(c for c in claims_of(impl.precision) if c in self.claims and c not in known)
 
@@ -185,6 +189,8 @@ class Run:
         found = [Outcome(place, self._record(subject, finding)) for finding in tried_claims]
         if not found and claims and subject.refusals:
             self.refused[identity(subject.op, subject.backend, impl)] = next(iter(subject.refusals.values()))
+            key = (subject.op.name, subject.backend, impl.name, ",".join(d.key for d in impl.dtypes))
+            self._refused[key] = str(impl.revision)
         if effort.new_process and "bit_stable" in claims and found and self.suite is default_suite():
             questions += Question.of(subject, tried, self.level)
         return found
@@ -245,8 +251,11 @@ class Run:
     def _keep(self, waiting: Sequence[Outcome], done: set[str], *, finished: bool = False) -> None:
         if self.folder is None:
             return
-        for place in {o.place: None for o in waiting}:
-            update(self.folder, place, [o.record for o in waiting if o.place == place])
+        places = {o.place: None for o in waiting}
+        if finished and self._refused:
+            places[self.device.place(self._backends()[0])] = None
+        for place in places:
+            update(self.folder, place, [o.record for o in waiting if o.place == place], refused=self._refused)
         forget()
         if finished:
             with contextlib.suppress(FileNotFoundError):

@@ -44,6 +44,18 @@ def test_the_instruction_set_is_a_record_s_and_tells_no_ledgers_apart(tmp_path: 
     assert found.host == "x86_64-v4"  # fewer inputs, but of the processor at hand
 
 
+def test_what_a_place_no_longer_runs_leaves_its_ledger(tmp_path: Path) -> None:
+    other = replace(RECORD, op="tanh")
+    swept = replace(RECORD, claim="sweep")
+    update(tmp_path, PLACE, [RECORD, other, swept])
+    update(
+        tmp_path, PLACE, [], {RECORD.key[:4]: RECORD.revision}
+    )  # the same revision: a smaller trial refused it
+    assert len(update(tmp_path, PLACE, []).records) == 3
+    left = update(tmp_path, PLACE, [], refused={RECORD.key[:4]: "f" * 16})
+    assert set(left.records) == {other.key, swept.key}
+
+
 def test_the_claims_are_those_of_a_guarantee() -> None:
     assert {"ulp", "relative", "absolute", "bound", "bit_stable", "batch_invariant", "canonical"} < set(
         CLAIMS
