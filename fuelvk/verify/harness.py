@@ -75,24 +75,30 @@ def run_impl(
     inputs: Sequence[Array | None],
     params: Mapping[str, Any],
     device: Device,
+    left: int = SENTINEL,
 ) -> tuple[Array, ...]:
-    """Returns the outputs of one implementation; fails when a byte outside an output changed."""
+    """Returns the outputs of one implementation; fails when a byte outside an output changed.
+
+    ``left`` is the byte that a device's memory for outputs is full of beforehand.
+    """
     runner = program(plan_of(op, backend, impl, inputs, params, device), device)
     given = [np.ascontiguousarray(x).reshape(x.shape) for x in inputs if x is not None]
     if not isinstance(runner, VulkanProgram):
         return tuple(s.numpy() for s in runner.run(given))
-    return run_guarded(runner, given)
+    return run_guarded(runner, given, left)
 
 
-def run_guarded(runner: VulkanProgram, given: Sequence[Array]) -> tuple[Array, ...]:
+def run_guarded(runner: VulkanProgram, given: Sequence[Array], left: int = SENTINEL) -> tuple[Array, ...]:
     """Runs a program with its outputs inside larger buffers and checks the bytes around them."""
     assert isinstance(runner.device, VulkanDevice)
     vk = runner.device.vk
     alignment = max(GUARD, vk.info.limits.storage_alignment)
     sizes = [r.layout.elements * r.dtype.size for r in runner.plan.outputs]
     wholes = [vk.alloc(alignment + n + alignment) for n in sizes]
-    for whole in wholes:
-        vk.write(whole, np.full(whole.nbytes, SENTINEL, np.uint8))
+    for whole, nbytes in zip(wholes, sizes, strict=True):
+        content = np.full(whole.nbytes, SENTINEL, np.uint8)
+        content[alignment : alignment + nbytes] = left
+        vk.write(whole, content)
     views = [w.view(alignment, n) for w, n in zip(wholes, sizes, strict=True)]
     made = runner.run(given, views)
     results = []

@@ -26,7 +26,7 @@ from fuelvk.kernels.types import BackendImpl, PrecisionGuarantee
 from fuelvk.runtime.devices import Device, VulkanDevice
 from fuelvk.verify.calls import size
 from fuelvk.verify.compare import compare, differing
-from fuelvk.verify.harness import GuardError, RefusedError, run_impl
+from fuelvk.verify.harness import SENTINEL, GuardError, RefusedError, run_impl
 from fuelvk.verify.suite import Array, Suite
 
 Outputs = tuple[Array, ...]
@@ -86,11 +86,15 @@ class Subject:
     results: dict[str, Outputs] = field(default_factory=dict)
     refusals: dict[str, str] = field(default_factory=dict)
     guards: dict[str, str] = field(default_factory=dict)
+    left: int = SENTINEL
 
     def run(self, call: Sample) -> Outputs:
-        """Returns the outputs of a call; raises RefusedError where the implementation does not take it."""
+        """Returns the outputs of a call; raises RefusedError where the implementation does not take it.
+
+        The outputs' memory is full of ``left`` beforehand.
+        """
         where = self.device if self.backend != "cpu" else self.host
-        return run_impl(self.op, self.backend, self.impl, call.inputs, call.params, where)
+        return run_impl(self.op, self.backend, self.impl, call.inputs, call.params, where, self.left)
 
     def first(self, call: Sample) -> Outputs | None:
         """Returns what the first run of a call gave; None where it was refused or wrote outside its output."""
@@ -257,7 +261,9 @@ def bit_stable(subject: Subject, calls: Sequence[Sample], rounds: int) -> Findin
 
 @contextlib.contextmanager
 def _recycled(subject: Subject, call: Sample, pattern: int) -> Iterator[None]:
-    """Leaves memory of the sizes of a call behind, filled with a pattern, for the next run to find."""
+    """Leaves memory of the sizes of a call behind, filled with a pattern, for the next run to find; that of its
+    outputs is full of it too.
+    """
     sizes = [
         max(x.nbytes, 1) for x in (*subject.results[call.label], *(i for i in call.inputs if i is not None))
     ]
@@ -271,7 +277,11 @@ def _recycled(subject: Subject, call: Sample, pattern: int) -> Iterator[None]:
     else:
         for n in sizes:
             np.full(n, pattern, np.uint8)
-    yield
+    before, subject.left = subject.left, pattern
+    try:
+        yield
+    finally:
+        subject.left = before
 
 
 @contextlib.contextmanager
