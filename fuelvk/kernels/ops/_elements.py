@@ -12,6 +12,7 @@ from fuelvk.base.dtypes import DType
 from fuelvk.base.hashing import digest64
 from fuelvk.base.shapes import Layout, Shape, collapse, elements
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv
+from fuelvk.kernels.ops._loops import enough_groups
 from fuelvk.kernels.ops._ranges import boxes
 from fuelvk.kernels.types import KernelRevisionHash, Registration
 
@@ -35,6 +36,8 @@ _WORDS_PER_GROUP = 1 << 15
 _TURN = struct.Struct("<5I2iI4i2I6i")
 _TURN_RANK, _TURN_TEAM, _TURN_TILE = 5, 8, 128
 _GPU_TEAM = 32
+# More than the loop iterations of a small piece of work.
+_PIECE_STEPS = 16
 
 
 def wide_or_small(small: ShaderRef, wide: ShaderRef | None, caps: Capabilities, count: int) -> ShaderRef:
@@ -71,8 +74,13 @@ def spread(shader: ShaderRef, context: VulkanContext, count: int) -> tuple[tuple
     threads = shader.workgroup(context.caps)[0]
     groups = -(-count // threads)
     if context.caps.device_type == "cpu":
-        groups = min(groups, _WORKGROUPS)
+        groups = _shared(context.caps, min(groups, _WORKGROUPS), threads, count, _PIECE_STEPS)
     return context.fold(groups), -(-count // (groups * threads))
+
+
+def _shared(caps: Capabilities, groups: int, each: int, items: int, steps: int) -> int:
+    """Returns ``groups`` of ``each`` workers, or more where a driver would end loops of ``steps`` an item."""
+    return -(-enough_groups(caps, groups * each, items, steps) // each)
 
 
 def also_of(registration: Registration, *optional: ShaderRef) -> Registration:
@@ -190,6 +198,7 @@ def row_parts(shader: ShaderRef, context: VulkanContext, rows: int, words: int) 
     groups = -(-items // teams)
     if context.caps.device_type == "cpu":
         groups = min(groups, _WORKGROUPS, max(1, total // _WORDS_PER_GROUP))
+        groups = _shared(context.caps, groups, teams, items, min(part, words) // team + _PIECE_STEPS)
     folded = context.fold(groups)
     return RowParts(folded, (items, folded[0], -(-items // (groups * teams)), team), parts, part)
 
@@ -249,7 +258,7 @@ def _turned(
     teams = shader.workgroup(context.caps)[0] // _TURN_TEAM
     groups = -(-tiles // teams)
     if context.caps.device_type == "cpu":
-        groups = min(groups, _WORKGROUPS)
+        groups = _shared(context.caps, min(groups, _WORKGROUPS), teams, tiles, 2 * _TURN_TILE)
     folded = context.fold(groups)
     walks = [padded([v.strides[a] for a in rest], _TURN_RANK - 2, 0) for v in views]
     context.dispatch(
