@@ -9,7 +9,7 @@ from cpu_reference.truth import FUNCTIONS
 from fuelvk.evidence import Book, Place, Record, shipped_dir
 from fuelvk.evidence.ledger import Ledger
 from fuelvk.verify.sweep_source import Level
-from fuelvk.verify.sweep_state import lags, level_of_record, sweeps_of
+from fuelvk.verify.sweep_state import lags, sweeps_of
 
 _ERRORS = {"ulp": "{} ULP", "relative": "{} relative", "absolute": "{} absolute", "bound": "{} of the bound"}
 _BITS = {"canonical": "bytes of C", "batch_invariant": "batch", "bit_stable": "stable"}
@@ -85,7 +85,7 @@ def _failures(found: Sequence[Ledger]) -> Iterator[str]:
 
 
 def _sweeps(found: Sequence[Ledger]) -> Iterator[str]:
-    rows = [(n, level_of_record(r), r) for n, each in enumerate(found) for r in sweeps_of(each)]
+    rows = [(n, level, r) for n, each in enumerate(found) for (_, level), r in sweeps_of(each).items()]
     yield from (
         "## All 2^32 inputs of F32 functions",
         "",

@@ -61,7 +61,7 @@ def coverage(ledger: Ledger, suite: Suite) -> Coverage:
         else:
             found.covered += 1
         found.failed += [r for r in records.values() if not r.passed and r.revision == str(impl.revision)]
-    found.lagging = sorted({r.op for r in sweeps_of(ledger) if lags(r)})
+    found.lagging = sorted({r.op for r in sweeps_of(ledger).values() if lags(r)})
     found.hosts = tuple(sorted({r.host for records in known.values() for r in records.values() if r.host}))
     return found
 

@@ -48,9 +48,19 @@ class SweepState:
         }
 
 
-def sweeps_of(ledger: Ledger) -> list[Record]:
-    """Returns the records of sweeps in a ledger."""
-    return [r for r in ledger.records.values() if r.claim == "sweep"]
+def sweeps_of(ledger: Ledger) -> dict[tuple[str, Level], Record]:
+    """Returns the sweeps in a ledger by function and level.
+
+    Of two, left by implementations of different names, the one of the present source; else the later one.
+    """
+    found: dict[tuple[str, Level], Record] = {}
+    for record in ledger.records.values():
+        if record.claim == "sweep":
+            key = record.op, level_of_record(record)
+            old = found.get(key)
+            if old is None or (not lags(record), record.date) >= (not lags(old), old.date):
+                found[key] = record
+    return found
 
 
 def lags(record: Record) -> bool:
@@ -80,8 +90,8 @@ def states(
         del places["vulkan"]
     known: dict[tuple[Place, str, Level], Record] = {}
     for ledger in book().ledgers() if ledgers is None else ledgers:
-        for record in sweeps_of(ledger):
-            known[ledger.place, record.op, level_of_record(record)] = record
+        for key, record in sweeps_of(ledger).items():
+            known[ledger.place, *key] = record
     found = []
     for op in ops or FUNCTIONS:
         for backend, level in _levels(op):

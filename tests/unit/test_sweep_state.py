@@ -48,6 +48,10 @@ def test_a_sweep_is_current_whatever_the_revision_until_its_source_changes() -> 
     assert state("exp", replace(SWEEP, source="")) is State.LAGGING
     assert state("exp", replace(SWEEP, source=source("exp2", Level.ROUNDED))) is State.LAGGING
     assert state("exp2", SWEEP) is State.NEVER
+    for name in ("cpu.a", "cpu.z"):
+        old = replace(SWEEP, source="c" * 16, impl=name, date="2026-12-01")
+        assert state("exp", SWEEP, old) is State.CURRENT
+        assert state("exp", replace(SWEEP, source="d" * 16), old) is State.LAGGING
 
 
 def test_a_source_that_is_not_installed_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
