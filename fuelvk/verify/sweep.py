@@ -278,6 +278,7 @@ class Sweep:
             },
             notes="; ".join(notes),
             source=part.source,
+            host=part.place.host,
         )
 
 

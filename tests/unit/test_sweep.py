@@ -89,6 +89,7 @@ def test_a_full_sweep_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for outcome in outcomes:
         ledger = read(tmp_path / f"{outcome.place.slug}.jsonl")
         assert outcome.record in ledger.records.values()
+        assert outcome.record.host == outcome.place.host
         assert level_swept(outcome.record) is not None, "it is of the source as it is"
     assert not outcomes[0].record.counts["bytes_unlike_c"]
 
