@@ -13,7 +13,7 @@ import datetime
 import json
 import time
 from collections.abc import Callable, Container, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,15 @@ class Part:
     @property
     def identity(self) -> str:
         return f"{self.backend} {self.source or self.impl.revision} {self.place}"
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Consecutive inputs, the results of each implementation, and their judgements as they come."""
+
+    inputs: Array
+    results: list[Array]
+    judged: list[Future[list[Judgement]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,15 +189,18 @@ class Sweep:
         offsets = np.arange(min(self.chunk, total), dtype=np.uint32)
         try:
             with ThreadPoolExecutor(2) as pool:
+                at, waiting = self.next, None
                 while self.next <= self.last:
-                    stop = min(self.next + self.chunk, self.last + 1)
-                    self._step(runners, offsets[: stop - self.next] + np.uint32(self.next), pool)
-                    self.next = stop
-                    if progress is not None:
-                        progress(self.next - self.first, total)
-                    if time.monotonic() - saved > _SAVE_EVERY:
-                        self._save()
-                        saved = time.monotonic()
+                    stop = min(at + self.chunk, self.last + 1)
+                    started = self._start(runners, offsets[: stop - at] + np.uint32(at), pool)
+                    if waiting is not None:  # the results before these were judged meanwhile
+                        self._finish(waiting)
+                        if progress is not None:
+                            progress(self.next - self.first, total)
+                        if time.monotonic() - saved > _SAVE_EVERY:
+                            self._save()
+                            saved = time.monotonic()
+                    at, waiting = stop, started
         except BaseException:
             self._save()
             raise
@@ -217,22 +229,29 @@ class Sweep:
         self.parts = kept
         return runners
 
-    def _step(
+    def _start(
         self, runners: Sequence[Callable[[Array], Array]], inputs: Array, pool: ThreadPoolExecutor
-    ) -> None:
+    ) -> Chunk:
+        """Computes the results for some inputs and has them judged; without inputs, nothing."""
         values = inputs.view(np.float32)
-        results = [run(values).view(np.uint32) for run in runners]
+        results = [run(values).view(np.uint32) for run in runners] if inputs.size else []
         half = inputs.size // 2
-        waiting = [
+        judged = [
             pool.submit(judge_all, self.op.name, int(inputs[at]), [r[at:stop] for r in results])
             for at, stop in ((0, half), (half, inputs.size))
             if at < stop
         ]
-        for part, found in zip(self.parts[1:], results[1:], strict=True):
-            self._compare(part, inputs, found, results[0])
-        for each in waiting:
-            for part, judged in zip(self.parts, each.result(), strict=True):
-                part.found.merge(judged)
+        return Chunk(inputs, results, judged)
+
+    def _finish(self, chunk: Chunk) -> None:
+        """Waits until a chunk is judged, and adds what was found."""
+        judged = [each.result() for each in chunk.judged]
+        for part, results in zip(self.parts[1:], chunk.results[1:], strict=True):
+            self._compare(part, chunk.inputs, results, chunk.results[0])
+        for each in judged:
+            for part, found in zip(self.parts, each, strict=True):
+                part.found.merge(found)
+        self.next += chunk.inputs.size
 
     def _compare(self, part: Part, inputs: Array, results: Array, canonical: Array) -> None:
         differ = results != canonical
