@@ -171,6 +171,8 @@ def prepared(built: Path, name: str, kind: str, gpu: VulkanDevice) -> tuple[Subj
     refused = shader(built, f"broken/{name}", kind=kind).select(gpu.capabilities)
     if isinstance(refused, str):
         pytest.skip(refused)
+    if kind == "end" and gpu.capabilities.addressing == "ssbo":
+        pytest.skip("robust access drops what is written past the end of a descriptor")
     registry = FusedKernelRegistry()
     reference = default_kernel_registry().canonical(subject.op.id, subject.dtypes)
     if reference is not None:
