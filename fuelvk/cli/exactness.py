@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cpu_reference.truth import FUNCTIONS
+from fuelvk.cli import constants
 from fuelvk.evidence import Book, Place, Record, shipped_dir
 from fuelvk.evidence.ledger import Ledger
 from fuelvk.verify.sweep_source import Level
@@ -55,7 +56,13 @@ def page(command: str, ledgers: Sequence[Ledger] | None = None) -> str:
         text.append(
             f"| {_letter(number)} | {each.place.device} | {each.place.driver} | {len(rows)} | {failed} | {last} |"
         )
-    return "\n".join([*text, "", *_failures(found), *_sweeps(found), *_claims(found)])
+    return "\n".join([*text, "", *_failures(found), *_constants(found), *_sweeps(found), *_claims(found)])
+
+
+def _constants(found: Sequence[Ledger]) -> Iterator[str]:
+    from fuelvk.verify.suite import default_suite
+
+    yield from constants.section(found, list(default_suite().implementations()))
 
 
 def _letter(number: int) -> str:
