@@ -7,6 +7,7 @@ by content and the manifest is replaced last, so that at every moment it names c
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 import time
@@ -18,6 +19,7 @@ from typing import Any
 
 from fuelvk.base.errors import ShaderBuildError
 from fuelvk.base.files import exclusive, replace_file
+from fuelvk.base.hashing import digest64
 from fuelvk.shaderbuild.compilers import Compiler, compiler_for
 from fuelvk.shaderbuild.manifest import FORMAT, MANIFEST, checksum, read_document, variant_name
 from fuelvk.shaderbuild.paths import output_dir, source_root
@@ -72,9 +74,13 @@ def build(
         snapshot = Snapshot(root)
         compilers = {name: compiler_for(name) for name in sorted({t.language.name for t in tables})}
         sources = [_reuse(output, previous, snapshot, compilers, table) for table in tables]
-        warnings, compiled = _compile(
-            root, snapshot, compilers, sources, jobs or os.cpu_count() or 2, progress
-        )
+        try:
+            warnings, compiled = _compile(
+                root, snapshot, compilers, sources, jobs or os.cpu_count() or 2, progress
+            )
+        finally:
+            for compiler in compilers.values():
+                compiler.close()
         for source in sources:
             _check_axes(source)
         document = _document(previous, snapshot, compilers, sources, keep=bool(patterns))
@@ -93,22 +99,63 @@ def check(
     output: Path | None = None,
     patterns: Sequence[str] = (),
     jobs: int | None = None,
+    share: float = 1.0,
     progress: Progress | None = None,
 ) -> list[str]:
-    """Compiles everything anew in a scratch folder and returns, as sentences, how ``output`` differs."""
+    """Compiles a share of the variants anew and returns, as sentences, how ``output`` differs.
+
+    Which ones the sources decide, so that every state of them has others. Those left out must be whole, with the
+    digest of these sources; one that is not is compiled too. The compiler is started for each, unlike in a build.
+    """
     root = _root(root)
     output = output_dir() if output is None else output
-    have = read_document(output)["stems"]
-    with tempfile.TemporaryDirectory(prefix="fuelvk-check-") as scratch:
-        build(root=root, output=Path(scratch), patterns=patterns, jobs=jobs, progress=progress)
-        want = read_document(Path(scratch))["stems"]
-    wrong = [f"{stem}: not built" for stem in want if stem not in have]
+    stems = read_document(output)["stems"]
+    tables, snapshot = discover(root, patterns), Snapshot(root)
+    languages = sorted({table.language.name for table in tables})
+    compilers = {name: compiler_for(name, resident=False) for name in languages}
+    sources = [_reuse(output, {"stems": stems}, snapshot, compilers, table) for table in tables]
+    for source, i in _sample(snapshot, sources, share):
+        source.rows[i] = None
+    again = [[i for i, row in enumerate(source.rows) if row is None] for source in sources]
+    _compile(root, snapshot, compilers, sources, jobs or os.cpu_count() or 2, progress)
+    wrong = [str(source.error) for source in sources if source.error is not None]
     if not patterns:
-        wrong += [f"{stem}: built, but has no source any more" for stem in have if stem not in want]
-    for stem in want:
-        if stem in have:
-            wrong += _differences(output, stem, have[stem], want[stem])
+        found = {table.stem for table in tables}
+        wrong += [f"{stem}: built, but has no source any more" for stem in stems if stem not in found]
+    for source, compiled in zip(sources, again, strict=True):
+        stem = source.table.stem
+        rows = stems[stem]["variants"] if stem in stems else []
+        built = {variant_name(stem, row["axes"]): row for row in rows}
+        for i in compiled:
+            name, row = source.variants[i].name, source.rows[i]
+            reason = None if row is None else _difference(output, built.get(name), row)
+            wrong += [] if reason is None else [f"{name}: {reason}"]
+        names = {variant.name for variant in source.variants}
+        wrong += [f"{name}: built, but not in the table" for name in built if name not in names]
     return wrong
+
+
+def _sample(snapshot: Snapshot, sources: Sequence[_Source], share: float) -> list[tuple[_Source, int]]:
+    """Returns the variants to compile: at least ``share`` of all, ranked by their names and the sources' bytes."""
+    seed = digest64(*(snapshot.checksum(name) for name in snapshot.names()))
+    ranked = sorted(
+        ((s, i) for s in sources for i in range(len(s.variants))),
+        key=lambda job: digest64(seed, job[0].variants[job[1]].name),
+    )
+    return ranked[: math.ceil(share * len(ranked))]
+
+
+def _difference(output: Path, have: Mapping[str, Any] | None, want: Mapping[str, Any]) -> str | None:
+    """Returns how a manifest row differs from one made anew, None where it does not."""
+    if have is None:
+        return "not built"
+    if have["checksum"] != want["checksum"]:
+        return "the sources give other bytes"
+    if have["digest"] != want["digest"]:
+        return "the revision is out of date"
+    path = output / have["file"]
+    whole = path.is_file() and checksum(path.read_bytes()) == have["checksum"]
+    return None if whole else "its file is missing or damaged"
 
 
 def _root(root: Path | None) -> Path:
@@ -361,23 +408,3 @@ def _joined(failures: Sequence[ShaderBuildError]) -> ShaderBuildError:
         allowed=first.allowed,
         hint=f"{len(failures) - 1} more: {more}",
     )
-
-
-def _differences(output: Path, stem: str, have: Mapping[str, Any], want: Mapping[str, Any]) -> list[str]:
-    old = {variant_name(stem, row["axes"]): row for row in have["variants"]}
-    new = {variant_name(stem, row["axes"]): row for row in want["variants"]}
-    wrong = [f"{name}: not built" for name in new if name not in old]
-    wrong += [f"{name}: built, but not in the table" for name in old if name not in new]
-    for name in new:
-        row = old.get(name)
-        if row is None:
-            continue
-        if row["checksum"] != new[name]["checksum"]:
-            wrong.append(f"{name}: the sources give other bytes")
-        elif row["digest"] != new[name]["digest"]:
-            wrong.append(f"{name}: the revision is out of date")
-        else:
-            path = output / row["file"]
-            if not path.is_file() or checksum(path.read_bytes()) != row["checksum"]:
-                wrong.append(f"{name}: its file is missing or damaged")
-    return wrong

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from fuelvk.base.errors import ShaderBuildError
 from fuelvk.shaderbuild import toolchain
+from fuelvk.shaderbuild.resident import Resident
 from fuelvk.shaderbuild.tables import Table, VariantSpec
 from fuelvk.shaderbuild.toolchain import Tool
 
@@ -58,14 +59,23 @@ class Compiler(Protocol):
         """Returns the module; ``scratch`` is an empty folder for this call alone. Raises ShaderBuildError."""
         ...
 
+    def close(self) -> None:
+        """Ends what ``compile`` left running."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class SlangCompiler:
-    """slangc: every entry point of a source in one process and one module."""
+    """slangc: every entry point of a source in one module.
+
+    ``resident`` are processes with the same compiler loaded, which save slangc's start-up; what they do not compile,
+    slangc does, and finds the words for it.
+    """
 
     tool: Tool
     validator: Tool
     flags: tuple[str, ...] = SLANG_FLAGS
+    resident: Resident | None = None
 
     def compile(self, root: Path, table: Table, variant: VariantSpec, scratch: Path) -> Compiled:
         output, depfile = scratch / "out.spv", scratch / "out.d"
@@ -73,8 +83,16 @@ class SlangCompiler:
         arguments += [f"-D{name}={value}" for name, value in variant.defines]
         for entry in table.entries:
             arguments += ["-entry", entry, "-stage", "compute"]
+        answer = None if self.resident is None else self.resident.ask(arguments, output, root)
+        if answer is not None and answer.status == 0:
+            closure = _closure(root, table, answer.files)
+            return _finished(self.validator, root, table, variant, output, closure, answer.words)
         arguments += ["-o", str(output), "-depfile", str(depfile)]
-        return _finish(self.tool, self.validator, root, table, variant, arguments, output, depfile)
+        return _run(self.tool, self.validator, root, table, variant, arguments, output, depfile)
+
+    def close(self) -> None:
+        if self.resident is not None:
+            self.resident.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +108,18 @@ class GlslCompiler:
         arguments = [*self.flags, *table.flags, *(flag.replace(" ", "") for flag in _includes(table))]
         arguments += [f"-D{name}={value}" for name, value in variant.defines]
         arguments += ["-o", str(output), "--depfile", str(depfile), table.source]
-        return _finish(self.tool, self.validator, root, table, variant, arguments, output, depfile)
+        return _run(self.tool, self.validator, root, table, variant, arguments, output, depfile)
+
+    def close(self) -> None:
+        """Nothing is left running."""
 
 
-def compiler_for(language: str) -> Compiler:
-    """Returns the compiler of a shader language, found or fetched."""
+def compiler_for(language: str, *, resident: bool = True) -> Compiler:
+    """Returns the compiler of a shader language, found or fetched; ``resident`` lets it stay between modules."""
     validator = toolchain.find("spirv-val")
     if language == "slang":
-        return SlangCompiler(toolchain.find("slangc"), validator)
+        tool = toolchain.find("slangc")
+        return SlangCompiler(tool, validator, resident=Resident.beside(tool) if resident else None)
     return GlslCompiler(toolchain.find("glslangValidator"), validator)
 
 
@@ -106,7 +128,7 @@ def _includes(table: Table) -> list[str]:
     return [f"-I{base}/{table.language.library}", f"-I{Path(table.source).parent.as_posix()}"]
 
 
-def _finish(
+def _run(
     tool: Tool,
     validator: Tool,
     root: Path,
@@ -120,6 +142,19 @@ def _finish(
     words = (done.stdout + "\n" + done.stderr).strip()
     if done.returncode or not output.is_file():
         raise _compile_error(tool, table, variant, words or f"exit status {done.returncode}, no message")
+    closure = _closure(root, table, _listed(depfile))
+    return _finished(validator, root, table, variant, output, closure, words)
+
+
+def _finished(
+    validator: Tool,
+    root: Path,
+    table: Table,
+    variant: VariantSpec,
+    output: Path,
+    closure: tuple[str, ...],
+    words: str,
+) -> Compiled:
     checked = validator.run(["--target-env", VALIDATION_TARGET, str(output)], root)
     if checked.returncode:
         raise ShaderBuildError(
@@ -127,8 +162,7 @@ def _finish(
             seen="\n" + (checked.stdout + checked.stderr).strip(),
             hint="either the source asks for something Vulkan 1.2 does not allow, or the compiler erred",
         )
-    warnings = words if "warning" in words.lower() else ""
-    return Compiled(output.read_bytes(), _closure(root, table, depfile), warnings)
+    return Compiled(output.read_bytes(), closure, words.strip() if "warning" in words.lower() else "")
 
 
 _PLACES = (
@@ -145,13 +179,18 @@ def _compile_error(tool: Tool, table: Table, variant: VariantSpec, words: str) -
     return ShaderBuildError(f"{where}: {tool.name} refuses {variant.name}", seen="\n" + words)
 
 
-def _closure(root: Path, table: Table, depfile: Path) -> tuple[str, ...]:
-    """Returns the files named by a Make-style dependency file, relative to ``root``, sorted."""
+def _listed(depfile: Path) -> list[str]:
+    """Returns the files that a Make-style dependency file names."""
     text = depfile.read_text(encoding="utf-8").replace("\\\n", " ")
     _, _, listed = text.partition(": ")
+    return [raw.replace("\\ ", " ") for raw in re.split(r"(?<!\\)\s+", listed.strip())]
+
+
+def _closure(root: Path, table: Table, files: Iterable[str]) -> tuple[str, ...]:
+    """Returns the files read, relative to ``root``, sorted."""
     names: set[str] = {table.source}
-    for raw in re.split(r"(?<!\\)\s+", listed.strip()):
-        path = Path(raw.replace("\\ ", " "))
+    for name in files:
+        path = Path(name)
         path = (path if path.is_absolute() else root / path).resolve()
         try:
             names.add(path.relative_to(root.resolve()).as_posix())

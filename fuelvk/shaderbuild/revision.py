@@ -22,6 +22,10 @@ class Snapshot:
             if path.is_file():
                 self.content(path.relative_to(root).as_posix())
 
+    def names(self) -> list[str]:
+        """Returns the files under shaders/, relative to the root, sorted."""
+        return sorted(name for name in self._content if name.startswith("shaders/"))
+
     def content(self, name: str) -> bytes:
         """Returns a file's bytes; raises FileNotFoundError."""
         if name not in self._content:

@@ -9,7 +9,7 @@ import pytest
 
 from fuelvk.base.dtypes import DType
 from fuelvk.base.shapes import Layout
-from fuelvk.kernels._vulkan import VulkanContext
+from fuelvk.kernels._vulkan import VulkanContext, spirv
 from fuelvk.runtime.devices import Device, VulkanDevice
 from tests.matrix.test_strided_primitives import agree, impl_of
 from tests.support.launch import Recording
@@ -94,7 +94,8 @@ def test_many_inputs_in_one_pass(dtype: DType, gpu: VulkanDevice, cpu: Device) -
             shape[axis] = (i * i) % 71
             inputs.append(base[i : i + int(np.prod(shape))].reshape(shape))
         agree("concat", (dtype, dtype), tuple(inputs), {"axis": axis}, gpu, cpu)
-        if impl.admits((), {}, gpu.capabilities) is None and gpu.vk.caps.addressing == "bda":
+        rows_at_once = spirv("movement/concat_rows", "concat_rows", bytes=dtype.size).select(gpu.vk.caps)
+        if not isinstance(rows_at_once, str):
             launch = Recording(gpu.vk)
             layouts = [Layout.of(x.shape) for x in inputs]
             whole = Layout.of(np.concatenate(inputs, axis).shape)

@@ -162,6 +162,31 @@ def test_check_writes_nothing_and_tells_the_difference(tree: Tree) -> None:
     assert tree.bytes() == before
 
 
+def test_a_sampled_check_compiles_its_share_and_trusts_no_other_source(tree: Tree) -> None:
+    seen: list[str] = []
+
+    def checked(share: float) -> list[str]:
+        seen.clear()
+        return builder.check(
+            root=tree.root, output=tree.output, share=share, progress=lambda d, n, name: seen.append(name)
+        )
+
+    assert checked(0.2) == [] and len(seen) == 1
+    assert checked(0.5) == [] and len(seen) == 3
+    # Modules that the record calls current, but that are another variant's.
+    path = tree.output / "manifest.json"
+    document = json.loads(path.read_text())
+    rows = document["stems"]["unit/scale"]["variants"]
+    for row, other in zip(rows, reversed([dict(r) for r in rows]), strict=True):
+        row.update(file=other["file"], checksum=other["checksum"])
+    path.write_text(json.dumps(document))
+    assert len(checked(1.0)) == 4
+    assert 1 <= len(checked(0.5)) <= 3
+    # What was built from other sources is found whatever the share.
+    tree.write("slang/lib/scale.h", HEADER.replace("v * STEP", "v + STEP"))
+    assert len(checked(0.01)) == 4
+
+
 @pytest.mark.parametrize(
     ("name", "old", "new", "moved"),
     [
