@@ -53,14 +53,14 @@ def sampled() -> list[Config]:
     return [
         Config("main", "lavapipe", ("tests",)),
         Config("gpu", "gpu"),
-        Config("validation", "lavapipe", share=0.25, environment=_told(mode="ssbo", validation="sync")),
-        Config("ssbo", "lavapipe", share=0.15, environment=_told(mode="ssbo")),
-        Config("width-128", "lavapipe", share=0.15, environment=_told(width=128, mode="bda")),
-        Config("width-512", "lavapipe", share=0.15, environment=_told(width=512, mode="bda")),
-        Config("distribution", "distribution", share=0.05, environment=_told(mode="ssbo")),
-        Config("distribution-bda", "distribution", share=0.05, environment=_told(mode="bda")),
-        Config("swiftshader", "swiftshader", share=0.15, environment=_told(mode="ssbo")),
-        Config("swiftshader-bda", "swiftshader", share=0.15, environment=_told(mode="bda")),
+        Config("validation", "lavapipe", share=0.15, environment=_told(mode="ssbo", validation="sync")),
+        Config("ssbo", "lavapipe", share=0.1, environment=_told(mode="ssbo")),
+        Config("width-128", "lavapipe", share=0.1, environment=_told(width=128, mode="bda")),
+        Config("width-512", "lavapipe", share=0.1, environment=_told(width=512, mode="bda")),
+        Config("distribution", "distribution", share=0.04, environment=_told(mode="ssbo")),
+        Config("distribution-bda", "distribution", share=0.04, environment=_told(mode="bda")),
+        Config("swiftshader", "swiftshader", share=0.1, environment=_told(mode="ssbo")),
+        Config("swiftshader-bda", "swiftshader", share=0.1, environment=_told(mode="bda")),
     ]
 
 
