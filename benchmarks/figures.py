@@ -10,16 +10,20 @@ Medians = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar for fuelvk's figure: a number, or a multiple of the best peer's or of its own copy's figure of the run."""
+    """A bar for fuelvk's figure: a number, or a multiple of the best peer's, NumPy's or its own copy's of the run."""
 
     limit: float | None = None
     times_best_peer: float | None = None
     times_copy: float | None = None
+    times_numpy: float | None = None
 
-    def value(self, peers: Medians, *, lower: bool, copy: float | None = None) -> float | None:
-        """Returns the bar as a number; None when it needs a peer or the copy and none has this figure."""
-        if self.times_copy is not None:
-            return None if copy is None else self.times_copy * copy
+    def value(
+        self, peers: Medians, *, lower: bool, copy: float | None = None, numpy: float | None = None
+    ) -> float | None:
+        """Returns the bar as a number; None when it is a multiple of a figure that was not taken."""
+        for times, figure in ((self.times_copy, copy), (self.times_numpy, numpy)):
+            if times is not None:
+                return None if figure is None else times * figure
         if self.times_best_peer is None:
             return self.limit
         if not peers:
@@ -29,6 +33,8 @@ class Bar:
     def words(self) -> str:
         if self.times_copy is not None:
             return f"{self.times_copy:g} x copy"
+        if self.times_numpy is not None:
+            return f"{self.times_numpy:g} x NumPy"
         return f"{self.limit:g}" if self.times_best_peer is None else f"{self.times_best_peer:g} x best"
 
 
@@ -116,9 +122,14 @@ FIGURES: tuple[Figure, ...] = (
     *_function_figures(),
     Figure("mm1024_gflops", "GFLOP/s", "matmul 1024^3", lower=False, bar=Bar(times_best_peer=4)),
     Figure("mm_maxrel", "", "largest relative error"),
-    Figure("softmax_ms", "ms", "softmax 4096x1024", bar=Bar(times_best_peer=0.2)),
-    Figure("rms_norm_ms", "ms", "rms_norm 4096x1024", bar=Bar(times_best_peer=0.1)),
-    Figure("layer_norm_ms", "ms", "layer_norm 4096x1024", bar=Bar(times_best_peer=0.1)),
+    *(
+        Figure(f"{name}_ms", "ms", title, bar=bar)
+        for name, times in (("softmax", 0.2), ("rms_norm", 0.1), ("layer_norm", 0.1))
+        for title, bar in (
+            (f"{name} 4096x1024", Bar(times_best_peer=times)),
+            (f"{name}, beside NumPy", Bar(times_numpy=1)),
+        )
+    ),
     Figure("attention_ms", "ms", "attention 8x512x64 causal", bar=Bar(times_best_peer=0.1)),
     Figure("attention_back_times", "", "its gradients, in times of it", bar=Bar(3)),
     Figure("decode_f32_copies", "", "decode, K and V over a copy", lower=False, bar=Bar(0.25)),

@@ -57,7 +57,9 @@ def rows(samples: Samples, wanted: Sequence[str]) -> list[Row]:
         peers = {k: v for k, v in others.items() if k not in _NOT_PEERS}
         copy = _numbers(samples.get(figure.subject, {}).get(COPY, ()))
         least = statistics.median(copy) if copy else None
-        bar = figure.bar.value(peers, lower=figure.lower, copy=least) if figure.bar else None
+        bar = None
+        if figure.bar:
+            bar = figure.bar.value(peers, lower=figure.lower, copy=least, numpy=others.get("numpy"))
         met = None if bar is None or value is None else (value <= bar if figure.lower else value >= bar)
         low, high = (min(own), max(own)) if own else (None, None)
         made.append(Row(figure, value, low, high, others, bar, met))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 from timing import (
     BIG,
+    COLUMNS,
     FUNCTION,
     big,
+    each_row_op,
     emit,
     function_input,
     gbs,
@@ -14,6 +16,7 @@ from timing import (
     matrices,
     median,
     product_quality,
+    rows,
     small,
     square,
     wants,
@@ -57,3 +60,25 @@ for name, function in FORMULAS.items():
     if wants(f"{name}_ns"):
         values = function_input(name)
         emit(**{f"{name}_ns": median(lambda f=function, v=values: f(v), 7) / FUNCTION * 1e9})
+
+
+table = rows()
+ones = np.ones(COLUMNS, np.float32)
+EPS = np.float32(1e-5)
+
+
+def softmax() -> np.ndarray:
+    e = np.exp(table - table.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def rms_norm() -> np.ndarray:
+    return table / np.sqrt(np.mean(table * table, axis=-1, keepdims=True) + EPS) * ones
+
+
+def layer_norm() -> np.ndarray:
+    d = table - table.mean(axis=-1, keepdims=True)
+    return d / np.sqrt(np.mean(d * d, axis=-1, keepdims=True) + EPS) * ones + ones
+
+
+each_row_op({"softmax": softmax, "rms_norm": rms_norm, "layer_norm": layer_norm}.get)

@@ -48,7 +48,7 @@ def test_higher_is_better_and_numpy_is_no_peer() -> None:
 
 
 def test_without_peers_a_relative_bar_says_nothing() -> None:
-    found = row({"fuelvk": {"softmax_ms": [5.0]}}, "softmax_ms")
+    found = row({"fuelvk": {"attention_ms": [5.0]}}, "attention_ms")
     assert found.bar is None
     assert found.met is None
     assert found.ratio() is None
@@ -67,10 +67,28 @@ def test_figures_nobody_has_are_left_out(capsys: pytest.CaptureFixture[str]) -> 
     assert "met" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("own", "met"), [(9.0, True), (12.0, False)])
+def test_row_ops_have_a_bar_of_numpys_time_beside_that_of_the_peers(own: float, met: bool) -> None:
+    samples = {
+        "fuelvk": {"softmax_ms": [own]},
+        "numpy": {"softmax_ms": [10.0]},
+        "computeml": {"softmax_ms": [50.0]},
+    }
+    peers, numpy = (r for r in report.rows(samples, ["softmax_ms"]))
+    assert (peers.bar, numpy.bar) == (10.0, 10.0)
+    assert numpy.met is met
+    assert report.as_dict(numpy)["bar_words"] == "1 x NumPy"
+    (alone,) = [
+        r for r in report.rows({"fuelvk": {"softmax_ms": [own]}}, ["softmax_ms"]) if "NumPy" in r.figure.title
+    ]
+    assert alone.bar is alone.met is None
+
+
 def test_bars_in_words() -> None:
     assert Bar(60).words() == "60"
     assert Bar(times_best_peer=1.5).words() == "1.5 x best"
-    assert len({(f.name, f.subject) for f in FIGURES}) == len(FIGURES)
+    assert Bar(times_numpy=1).words() == "1 x NumPy"
+    assert len({(f.title, f.unit, f.subject) for f in FIGURES}) == len(FIGURES)
     assert Figure("x", "ms", "x").lower
 
 
