@@ -8,26 +8,16 @@ static bound; kernels that do better say so with a claim of their own, made of t
 
 from __future__ import annotations
 
-from fuelvk.base.dtypes import DType
 from fuelvk.kernels import attention_bounds, network_bounds
 from fuelvk.kernels.bounds import (
     accumulation,
     affine,
     attention,
     blocked_product,
-    cross_entropy,
-    cross_entropy_backward,
     dot_product,
-    layer_norm,
-    layer_norm_backward,
     power,
     power_backward,
-    rms_norm,
-    rms_norm_backward,
-    rope,
     running_sum,
-    softmax,
-    softmax_backward,
     tree_mean,
     tree_product,
     tree_sum,
@@ -41,7 +31,6 @@ __all__ = [
     "CAUSAL_CONV1D_CPU_PRECISION",
     "CONV2D_CPU_PRECISION",
     "CONV_TRANSPOSE2D_CPU_PRECISION",
-    "CROSS_ENTROPY_IN_F32",
     "FUSED_LINEAR_CPU_PRECISION",
     "FUSED_SOFTMAX_CROSS_ENTROPY_CPU_PRECISION",
     "INPLACE_AFFINE_CPU_PRECISION",
@@ -64,14 +53,10 @@ __all__ = [
     "STRICT_AVG_POOL_BACKWARD",
     "STRICT_BATCH_NORM",
     "STRICT_CORRECTLY_ROUNDED",
-    "STRICT_CROSS_ENTROPY",
-    "STRICT_CROSS_ENTROPY_BACKWARD",
     "STRICT_EXACT",
     "STRICT_GLOBAL_MEAN",
     "STRICT_HARD_SIGMOID",
     "STRICT_HARD_SWISH",
-    "STRICT_LAYER_NORM",
-    "STRICT_LAYER_NORM_BACKWARD",
     "STRICT_LOG_SOFTMAX",
     "STRICT_MAX_BACKWARD",
     "STRICT_MAX_POOL_BACKWARD",
@@ -84,12 +69,7 @@ __all__ = [
     "STRICT_PRODUCT",
     "STRICT_RESIZE",
     "STRICT_RESIZE_BACKWARD",
-    "STRICT_RMS_NORM",
-    "STRICT_RMS_NORM_BACKWARD",
-    "STRICT_ROPE",
     "STRICT_RUNNING_SUM",
-    "STRICT_SOFTMAX",
-    "STRICT_SOFTMAX_BACKWARD",
     "STRICT_SUM",
     "VULKAN_BYTE_LEVEL_PRECISION",
     "VULKAN_CAST_PRECISION",
@@ -367,11 +347,6 @@ STRICT_MAX_BACKWARD = PrecisionGuarantee(
 result is rounded twice. Left out: more than 2^24 ties, a count that F32 rounds.
 """
 
-STRICT_ROPE = _bounded(
-    rope, "Two products and one addition an element, each rounded in F32 (F64 for F64), then the output type."
-)
-"""ROPE on any backend. Bound: ``bounds.rope``. Left out: products that overflow."""
-
 STRICT_SUM = _bounded(
     tree_sum,
     "Blocks of 16384, each by 64 partials (index modulo 64) and a fixed tree, block results by the same rule; "
@@ -411,76 +386,6 @@ STRICT_PRODUCT = _bounded(
 )
 """matmul and fused_linear on any backend. Bound: ``bounds.blocked_product``. Left out: products that
 overflow.
-"""
-
-STRICT_SOFTMAX = _bounded(
-    softmax,
-    "Maximum, strict exp of the unrounded difference, compensated sum, one reciprocal, one product an element.",
-)
-"""SOFTMAX_LAST_DIM on any backend. Bound: ``bounds.softmax``. Left out: subnormals on a device that flushes
-them.
-"""
-
-STRICT_SOFTMAX_BACKWARD = _bounded(
-    softmax_backward, "Compensated sum of the products g*y, one difference, one product; F32 (F64 for F64)."
-)
-"""SOFTMAX_LAST_DIM_BACKWARD on any backend. Bound: ``bounds.softmax_backward``. Left out: products that
-overflow.
-"""
-
-STRICT_CROSS_ENTROPY = _bounded(
-    cross_entropy(DType.F64),
-    "Maximum, strict exp and log, compensated sums of columns and of rows, all in F64 whatever the logits; one "
-    "rounding to F32.",
-)
-"""FUSED_SOFTMAX_CROSS_ENTROPY on any backend with F64. Bound: ``bounds.cross_entropy`` of F64. Left out: nothing."""
-
-CROSS_ENTROPY_IN_F32 = PrecisionGuarantee(
-    True,
-    bound=cross_entropy(DType.F32),
-    batch_invariant=True,
-    notes="The same in F32, for devices without F64; not the canonical algorithm.",
-)
-"""FUSED_SOFTMAX_CROSS_ENTROPY on devices without F64. Bound: ``bounds.cross_entropy`` of F32."""
-
-STRICT_CROSS_ENTROPY_BACKWARD = _bounded(
-    cross_entropy_backward,
-    "Softmax as the op computes it, one difference, one factor a row, one product; F32 (F64 for F64).",
-)
-"""The gradient of FUSED_SOFTMAX_CROSS_ENTROPY on any backend. Bound: ``bounds.cross_entropy_backward``."""
-
-STRICT_RMS_NORM = _bounded(
-    rms_norm,
-    "Compensated sum of squares, strict reciprocal root, products; F32 (F64 for F64). Holds where the squares and "
-    "their sum neither overflow nor vanish: in F32, |x| from about 1e-19 to 1e19 / sqrt(n).",
-)
-"""RMS_NORM_LAST_DIM on any backend. Bound: ``bounds.rms_norm``. Left out: squares that overflow or vanish."""
-
-STRICT_LAYER_NORM = _bounded(
-    layer_norm,
-    "Two passes with compensated sums, strict reciprocal root; F32 (F64 for F64). Holds where sums and squared "
-    "differences neither overflow nor vanish: in F32, |x - mean| from about 1e-19 to 1e19 / sqrt(n).",
-)
-"""LAYER_NORM_LAST_DIM on any backend. Bound: ``bounds.layer_norm``. Left out: squares that overflow or
-vanish.
-"""
-
-STRICT_RMS_NORM_BACKWARD = _bounded(
-    rms_norm_backward,
-    "The norm recomputed as the forward does, one more compensated sum; F32 (F64 for F64). Holds where the forward's "
-    "claim holds and the products with g do not overflow.",
-)
-"""RMS_NORM_LAST_DIM_BACKWARD on any backend. Bound: ``bounds.rms_norm_backward``. Left out: what the forward
-leaves out.
-"""
-
-STRICT_LAYER_NORM_BACKWARD = _bounded(
-    layer_norm_backward,
-    "The norm recomputed as the forward does, two more compensated sums; F32 (F64 for F64). Holds where the forward's "
-    "claim holds and the products with g do not overflow.",
-)
-"""LAYER_NORM_LAST_DIM_BACKWARD on any backend. Bound: ``bounds.layer_norm_backward``. Left out: what the
-forward leaves out.
 """
 
 STRICT_ATTN = _bounded(

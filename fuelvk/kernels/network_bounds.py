@@ -19,11 +19,11 @@ from fuelvk.kernels.bounds import (
     _unit,
     _wide,
     gamma,
-    kept_sum,
     product_depth,
     rounding,
     tree_mean,
 )
+from fuelvk.kernels.row_bounds import kept_sum
 from fuelvk.kernels.types import BoundInputs
 
 LOG = 2.0  # relative, in u, of the strict library's inner logarithm (1 ULP)

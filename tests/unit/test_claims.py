@@ -14,7 +14,7 @@ from fuelvk.base.dtypes import DType
 from fuelvk.graph import ir
 from fuelvk.graph.registry import builder, default_fused_op_registry, find_op
 from fuelvk.graph.types import FusedOpEntry
-from fuelvk.kernels import attention_bounds, bounds, claims
+from fuelvk.kernels import attention_bounds, bounds, claims, row_bounds, row_claims
 from fuelvk.kernels.types import Audit, Bound, BoundInputs, PrecisionGuarantee
 from tests.support.interpret import evaluate
 
@@ -61,12 +61,13 @@ def test_states_are_told_apart() -> None:
     assert not PrecisionGuarantee.PRIMITIVE_DETERMINISTIC_CPU.has_bound
 
 
-STRICT = sorted(n for n in claims.__all__ if n.startswith("STRICT_"))
+STRICT = {
+    n: getattr(m, n) for m in (claims, row_claims) for n in sorted(m.__all__) if n.startswith("STRICT_")
+}
 
 
-@pytest.mark.parametrize("name", STRICT)
-def test_strict_claims(name: str) -> None:
-    claim: PrecisionGuarantee = getattr(claims, name)
+@pytest.mark.parametrize("claim", STRICT.values(), ids=STRICT.keys())
+def test_strict_claims(claim: PrecisionGuarantee) -> None:
     assert claim.canonical
     assert claim.batch_invariant
     assert claim.bit_stable_on_same_hardware
@@ -84,16 +85,16 @@ BOUNDS: dict[str, Bound] = {
     "reduce_max_to_backward": _one_ulp,
     "affine": bounds.affine,
     "powi": bounds.power,
-    "softmax_last_dim": bounds.softmax,
+    "softmax_last_dim": row_bounds.softmax,
     "fused_linear": bounds.dot_product,
-    "rms_norm_last_dim": bounds.rms_norm,
-    "layer_norm_last_dim": bounds.layer_norm,
-    "softmax_last_dim_backward": bounds.softmax_backward,
-    "rms_norm_last_dim_backward": bounds.rms_norm_backward,
-    "layer_norm_last_dim_backward": bounds.layer_norm_backward,
-    "fused_softmax_cross_entropy": bounds.cross_entropy(DType.F64),
-    "fused_softmax_cross_entropy_backward": bounds.cross_entropy_backward,
-    "rope": bounds.rope,
+    "rms_norm_last_dim": row_bounds.rms_norm,
+    "layer_norm_last_dim": row_bounds.layer_norm,
+    "softmax_last_dim_backward": row_bounds.softmax_backward,
+    "rms_norm_last_dim_backward": row_bounds.rms_norm_backward,
+    "layer_norm_last_dim_backward": row_bounds.layer_norm_backward,
+    "fused_softmax_cross_entropy": row_bounds.cross_entropy(DType.F64),
+    "fused_softmax_cross_entropy_backward": row_bounds.cross_entropy_backward,
+    "rope": row_bounds.rope,
     "powi_backward": bounds.power_backward,
     "inplace_affine": bounds.affine,
     "flash_attn": bounds.attention,
@@ -168,7 +169,7 @@ def test_a_bound_catches_a_wrong_order_of_magnitude() -> None:
     x = rng.standard_normal((3, 257))
     y = np.exp(x - x.max(-1, keepdims=True))
     y /= y.sum(-1, keepdims=True)
-    allowed = bounds.softmax(BoundInputs((x,), {}, y, DType.F32))
+    allowed = row_bounds.softmax(BoundInputs((x,), {}, y, DType.F32))
     assert (allowed < 1e-5 * y.max()).all()
     assert (allowed > 2.0**-26 * y).all()
 
@@ -195,7 +196,7 @@ def test_float32_decomposition_is_near_its_bound(op: FusedOpEntry) -> None:
         got = evaluate(op.decompose(builder(), values, params))[0]
         assert got is not None
         wide = tuple(None if x is None else np.asarray(x, dtype=np.float64) for x in inputs)
-        bound = {**BOUNDS, "fused_softmax_cross_entropy": bounds.cross_entropy(DType.F32)}[op.name]
+        bound = {**BOUNDS, "fused_softmax_cross_entropy": row_bounds.cross_entropy(DType.F32)}[op.name]
         allowed = bound(BoundInputs(wide, params, exact, DType.F32))
         finite = np.isfinite(exact) & np.isfinite(got)
         error = np.abs(got[finite] - exact[finite])

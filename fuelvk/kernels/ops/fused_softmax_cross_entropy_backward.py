@@ -16,7 +16,6 @@ from fuelvk.graph.ops._cross_entropy import REDUCTIONS, check_targets
 from fuelvk.graph.types import PrimitiveId
 from fuelvk.kernels._cpu import c_kernel, numpy_reference
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv, vulkan
-from fuelvk.kernels.claims import STRICT_CROSS_ENTROPY_BACKWARD
 from fuelvk.kernels.costs import (
     cost_fused_softmax_cross_entropy_cpu,
     cost_fused_softmax_cross_entropy_vulkan,
@@ -32,6 +31,7 @@ from fuelvk.kernels.ops._loss import (
     rows_apart,
 )
 from fuelvk.kernels.ops._rows import row_groups
+from fuelvk.kernels.row_claims import STRICT_CROSS_ENTROPY_BACKWARD
 from fuelvk.kernels.types import Registration
 
 if TYPE_CHECKING:

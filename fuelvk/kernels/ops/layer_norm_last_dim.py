@@ -3,9 +3,9 @@
 from functools import partial
 
 from fuelvk.graph.registry import FusedOps
-from fuelvk.kernels.claims import STRICT_LAYER_NORM
 from fuelvk.kernels.costs import cost_layer_norm_vulkan, cost_norm_family_cpu
 from fuelvk.kernels.ops._rows import row_op
+from fuelvk.kernels.row_claims import STRICT_LAYER_NORM
 
 IMPLS = row_op(
     FusedOps.LAYER_NORM_LAST_DIM,

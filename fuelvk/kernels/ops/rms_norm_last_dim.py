@@ -3,9 +3,9 @@
 from functools import partial
 
 from fuelvk.graph.registry import FusedOps
-from fuelvk.kernels.claims import STRICT_RMS_NORM
 from fuelvk.kernels.costs import cost_norm_family_cpu, cost_rms_norm_vulkan
 from fuelvk.kernels.ops._rows import row_op
+from fuelvk.kernels.row_claims import STRICT_RMS_NORM
 
 IMPLS = row_op(
     FusedOps.RMS_NORM_LAST_DIM,

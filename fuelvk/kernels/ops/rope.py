@@ -13,10 +13,10 @@ from fuelvk.base.shapes import Layout, elements
 from fuelvk.graph.registry import FusedOps
 from fuelvk.kernels._cpu import c_kernel, numpy_reference
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv, vulkan
-from fuelvk.kernels.claims import STRICT_ROPE
 from fuelvk.kernels.costs import cost_rope_cpu, cost_rope_vulkan
 from fuelvk.kernels.ops._division import WHOLE, Plan, axes, divided, divisible
 from fuelvk.kernels.ops._elements import also_of, copy_shaders, grid, wide_or_small
+from fuelvk.kernels.row_claims import STRICT_ROPE
 from fuelvk.kernels.types import Registration, Shapes
 
 if TYPE_CHECKING:
