@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # Kernels index with 32 signed bits.
 MAX_ELEMENTS = 2**31 - 1
 _ROW_THREADS = 64
-_PAIRED, _HAS_WEIGHT, _HAS_BIAS = 1, 2, 4
+_PAIRED, _HAS_WEIGHT, _HAS_BIAS, _INVERSE = 1, 2, 4, 8
 _PARAMS = struct.Struct("<8I8s8s")
 _ROWS_APART = together(-1)
 
@@ -94,7 +94,9 @@ def _vulkan(shader: ShaderRef, dtype: DType) -> Callable[..., None]:
             offset_of(layout) for layout in (layouts[0], *(*layouts[1:-1], None, None)[:2], layouts[-1])
         ]
         flags = _HAS_WEIGHT * (weight is not None) | _HAS_BIAS * (bias is not None)
-        flags |= _PAIRED * all(v % 2 == 0 for v in (n, *offsets))
+        even = all(v % 2 == 0 for v in (n, *offsets))
+        flags |= _PAIRED * (even and (bias is None or weight is not None))
+        flags |= _INVERSE * (n & (n - 1) == 0)
         groups = row_groups(shader, context, rows)
         context.dispatch(
             shader,
@@ -107,7 +109,7 @@ def _vulkan(shader: ShaderRef, dtype: DType) -> Callable[..., None]:
                 groups[0],
                 flags,
                 *offsets,
-                scalar_words(n, dtype),
+                scalar_words(1 / n if flags & _INVERSE else n, dtype),
                 scalar_words(params.get("eps", 0.0), dtype),
             ),
         )
