@@ -28,13 +28,15 @@ def in_source_tree() -> bool:
     return (FOLDER / "common.h").is_file() and (STRICT / "strict" / "strict.h").is_file()
 
 
-def _locate(name: str, includer: Path) -> Path | None:
-    for candidate in (includer.parent / name, FOLDER / name, STRICT / name):
+@cache
+def _locate(name: str, folder: Path) -> Path | None:
+    for candidate in (folder / name, FOLDER / name, STRICT / name):
         if candidate.is_file():
             return candidate.resolve()
     return None
 
 
+@cache
 def _public_name(path: Path) -> str:
     root = STRICT if path.is_relative_to(STRICT.resolve()) else FOLDER
     return path.relative_to(root.resolve()).as_posix()
@@ -51,7 +53,9 @@ def _read_tree() -> dict[str, dict[str, str]]:
         if name in text:
             continue
         text[name] = path.read_text(encoding="utf-8")
-        found = [p for quoted in _QUOTED.findall(text[name]) if (p := _locate(quoted, path)) is not None]
+        found = [
+            p for quoted in _QUOTED.findall(text[name]) if (p := _locate(quoted, path.parent)) is not None
+        ]
         includes[name] = "\n".join(sorted({_public_name(p) for p in found}))
         waiting += found
     return {"text": text, "includes": includes}

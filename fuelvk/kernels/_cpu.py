@@ -15,7 +15,7 @@ from cpu_reference.numpy.cast import round_to_format
 from fuelvk.base.dtypes import DType
 from fuelvk.base.hashing import digest64
 from fuelvk.graph.types import OpId
-from fuelvk.kernels._vulkan import wrapper_source
+from fuelvk.kernels._wrappers import wrapper_digest
 from fuelvk.kernels.types import (
     BackendId,
     BackendImpl,
@@ -70,7 +70,7 @@ def c_kernel(
         cost=cost,
         precision=precision,
         caps=KernelCaps(strided_input=False),
-        revision=KernelRevisionHash(digest64(*parts, *functions, wrapper_source(wrapper))),
+        revision=KernelRevisionHash(digest64(*parts, *functions, wrapper_digest(wrapper))),
         admits=c_missing,
     )
     return Registration(op_id, BackendId.CPU, impl)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fuelvk.base.dtypes import DType
@@ -12,6 +11,7 @@ from fuelvk.base.errors import RegistryError
 from fuelvk.base.hashing import digest64
 from fuelvk.base.shapes import Layout
 from fuelvk.graph.types import OpId
+from fuelvk.kernels._wrappers import wrapper_digest
 from fuelvk.kernels.types import (
     BackendId,
     BackendImpl,
@@ -58,7 +58,7 @@ class ShaderRef:
         self._widths = sorted({int(v.axes["width"]) for v in self.variants if "width" in v.axes})
         self._chosen: dict[tuple[Any, ...], Variant | str] = {}
 
-    @property
+    @functools.cached_property
     def digest(self) -> int:
         """Digest over every variant this reference can resolve to: they are one implementation."""
         return digest64(self.entry, *sorted(v.digest for v in self.variants))
@@ -220,12 +220,6 @@ def pipeline_of(
     return pipeline
 
 
-@functools.cache
-def wrapper_source(file: str) -> bytes:
-    """Returns the bytes of a wrapper module, mixed into the revision of its kernels."""
-    return Path(file).read_bytes()
-
-
 def vulkan(
     op_id: OpId,
     dtypes: tuple[DType, ...],
@@ -254,7 +248,7 @@ def vulkan(
         return admits(shapes, params, capabilities)
 
     revision = KernelRevisionHash(
-        digest64("vulkan", op_id.name, *(r.digest for r in refs), wrapper_source(wrapper))
+        digest64("vulkan", op_id.name, *(r.digest for r in refs), wrapper_digest(wrapper))
     )
     impl = BackendImpl(
         name=name or f"vulkan.{refs[0].stem.rsplit('/', 1)[-1]}",

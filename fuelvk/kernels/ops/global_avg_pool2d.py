@@ -10,7 +10,7 @@ from fuelvk.base.hashing import digest64
 from fuelvk.base.shapes import Layout
 from fuelvk.graph.types import PrimitiveId
 from fuelvk.kernels._cpu import numpy_reference
-from fuelvk.kernels._vulkan import wrapper_source
+from fuelvk.kernels._wrappers import wrapper_digest
 from fuelvk.kernels.claims import STRICT_GLOBAL_MEAN
 from fuelvk.kernels.ops import reduce
 from fuelvk.kernels.types import CostFunction, KernelRevisionHash, Registration
@@ -45,7 +45,7 @@ def _row(row: Registration) -> Registration:
             kernel=_kernel(impl.kernel),
             cost=_cost(impl.cost),
             precision=STRICT_GLOBAL_MEAN,
-            revision=KernelRevisionHash(digest64(str(impl.revision), wrapper_source(__file__))),
+            revision=KernelRevisionHash(digest64(str(impl.revision), wrapper_digest(__file__))),
         ),
     )
 
