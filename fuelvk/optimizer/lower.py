@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fuelvk.base.dtypes import DType
@@ -227,7 +227,40 @@ class _Lowering:
         slot.kind = SlotKind.OUTPUT
         return Ref(ref.slot, Layout.of(ref.layout.shape), ref.dtype)
 
+    def write_in_place(self) -> None:
+        """Lets an op that may destroy an input write its result where that input lies.
+
+        Where the input is a whole temporary of the plan that no other step reads later: what the caller gave or gets
+        is never written over. The kernel then reads and writes one memory, which C kernels are promised not to.
+        """
+        last = {r.slot: n for n, s in enumerate(self.steps) for r in (*s.inputs, *s.outputs) if r is not None}
+        moved: dict[int, int] = {}
+        for number, step in enumerate(self.steps):
+            place = step.op.destructive_input if isinstance(step.op, FusedOpEntry) else None
+            given = None if place is None else step.inputs[place]
+            if given is None or step.backend == "cpu" or last[given.slot] != number:
+                continue
+            (result,) = step.outputs
+            slot = self.slots[given.slot]
+            same = slot.nbytes == self.slots[result.slot].nbytes and given.layout.is_contiguous()
+            alone = sum(r is not None and r.slot == given.slot for r in step.inputs) == 1
+            if slot.kind is SlotKind.TEMP and same and alone:
+                moved[given.slot] = result.slot
+                slot.nbytes = 0
+
+        def placed(ref: Ref | None) -> Any:
+            while ref is not None and ref.slot in moved:
+                ref = replace(ref, slot=moved[ref.slot])
+            return ref
+
+        if moved:
+            self.steps = [
+                replace(s, inputs=tuple(map(placed, s.inputs)), outputs=tuple(map(placed, s.outputs)))
+                for s in self.steps
+            ]
+
     def finish(self, inputs: tuple[int, ...], outputs: tuple[Ref, ...]) -> Plan:
+        self.write_in_place()
         for number, step in enumerate(self.steps):
             for ref in (*step.inputs, *step.outputs):
                 if ref is not None:

@@ -29,7 +29,10 @@ class SlotKind(enum.Enum):
 
 @dataclass(slots=True)
 class Slot:
-    """A piece of memory; ``offset`` is its place in the arena for temps. ``first`` and ``last`` are step numbers."""
+    """A piece of memory; ``offset`` is its place in the arena for temps.
+
+    ``first`` and ``last`` are step numbers, -1 where no step uses the slot.
+    """
 
     nbytes: int
     kind: SlotKind
@@ -102,7 +105,9 @@ class Plan:
 
 def pack_arena(slots: Sequence[Slot]) -> int:
     """Places temps whose lifetimes do not overlap over each other, largest first; returns the bytes needed."""
-    temps = sorted((s for s in slots if s.kind is SlotKind.TEMP), key=lambda s: (-s.nbytes, s.first))
+    temps = sorted(
+        (s for s in slots if s.kind is SlotKind.TEMP and s.first >= 0), key=lambda s: (-s.nbytes, s.first)
+    )
     placed: list[Slot] = []
     total = 0
     for slot in temps:

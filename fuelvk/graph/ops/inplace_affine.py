@@ -1,4 +1,12 @@
-"""INPLACE_AFFINE: mul*x + add, in x's own memory where x is nobody else's."""
+"""INPLACE_AFFINE: mul*x + add, in x's own memory where x is nobody else's.
+
+A Vulkan kernel gets one memory to read and to write where x is a result of the same plan (an intermediate value of a
+lazy expression or of a compiled function), is whole, and every other reader of it runs before; a result of the plan
+may be written that way too. Everywhere else the result has memory of its own and x stays as it is: where x is an
+input of ``fv.call``, a Tensor that was computed before or is asked for together with the result (tensors are
+immutable), a view of a part of an array, a value that is read again later, and on the CPU. So no call ever changes
+what its caller holds.
+"""
 
 from __future__ import annotations
 
@@ -82,5 +90,6 @@ OP = FusedOpEntry(
     destructive_input=0,
     sample_inputs=sample_inputs,
     error_inputs=error_inputs,
-    doc="mul*x + add: the product is rounded, then the sum. fv.call works on a copy of x.",
+    doc="mul*x + add: the product is rounded, then the sum. Written over x where that is an intermediate value nobody "
+    "else reads, never over an argument.",
 )
