@@ -99,6 +99,7 @@ def rows() -> Iterator[Call]:
     for dtype in FLOATS:
         two = (dtype, dtype)
         x, n = numbers(dtype, 3, 11, 96), 96
+        x /= 8  # exponentials of differences stay above the subnormals, which some devices flush
         for op, more in (
             ("softmax_last_dim", ()),
             ("softmax_last_dim_backward", (x[::-1].copy(),)),
