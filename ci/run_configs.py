@@ -1,4 +1,7 @@
-"""Runs the test configurations one after the other and adds them up in the last line."""
+"""Runs the test configurations, two at a time where there are two cores, and adds them up in the last line.
+
+A configuration alone shows its output as it comes; of several at once each shows it when it has ended.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,11 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -17,6 +23,10 @@ from configs import Config, drivers, full, sampled
 CI = Path(__file__).resolve().parent
 ROOT = CI.parent
 TIME_LIMIT = 3 * 3600
+JOBS = min(2, os.cpu_count() or 1)  # a configuration keeps little more than one core busy
+SILENCE = 60.0  # seconds after which something is said
+
+_printing = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +37,7 @@ class Result:
     skipped: int
     seconds: float
     note: str = ""
+    peak: float = 0.0  # megabytes of the process, 0 where nobody knows
 
 
 def main() -> int:
@@ -34,6 +45,7 @@ def main() -> int:
     parser.add_argument("--full", action="store_true", help="every driver, width and mode, on all cases")
     parser.add_argument("--list", action="store_true", help="print the configurations and stop")
     parser.add_argument("--config", metavar="PATTERN", help="only configurations with this in their name")
+    parser.add_argument("--jobs", type=int, default=JOBS, metavar="N", help=f"so many at a time ({JOBS})")
     options, arguments = parser.parse_known_args()
     found = drivers()
     rows = [
@@ -49,20 +61,23 @@ def main() -> int:
         return 0
     if not options.full and "-m" not in arguments:
         arguments = ["-m", "not slow", *arguments]
-    results = [run(config, found[config.driver], arguments) for config in rows]
-    return report(results)
+    jobs = max(1, min(options.jobs, len(rows)))
+    started = time.perf_counter()
+    with ThreadPoolExecutor(jobs) as pool:
+        running = [pool.submit(run, c, found[c.driver], arguments, shown=jobs == 1) for c in rows]
+        results = [future.result() for future in running]
+    return report(results, time.perf_counter() - started)
 
 
-def run(config: Config, icd: Path | None, arguments: list[str]) -> Result:
-    """Runs one configuration with its output shown, and returns its counts."""
+def run(config: Config, icd: Path | None, arguments: Sequence[str], *, shown: bool) -> Result:
+    """Runs one configuration and returns its counts; its output is shown at once, or when it has ended."""
     if icd is None:
         print(f"== {config.name}: no {config.driver} driver here", flush=True)
         return Result(config, 0, 0, 0, 0.0, f"driver {config.driver} is absent")
     named = [a for a in arguments if not a.startswith("-") and (ROOT / a.partition("::")[0]).exists()]
     tests = [] if named else [t for t in config.tests if (ROOT / t).is_dir()]
-    print(
-        f"== {config.name}: {icd}, {' '.join(f'{k}={v}' for k, v in config.environment.items())}", flush=True
-    )
+    title = f"== {config.name}: {icd}, {' '.join(f'{k}={v}' for k, v in config.environment.items())}"
+    print(title if shown else f"{title}: started", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         xml = Path(folder) / "junit.xml"
         command = [
@@ -84,13 +99,48 @@ def run(config: Config, icd: Path | None, arguments: list[str]) -> Result:
             "FUELVK_TEST_CONFIG": config.name,
         }
         started = time.perf_counter()
-        try:
-            status = subprocess.run(
-                [*command, *tests, *arguments], cwd=ROOT, env=environment, check=False, timeout=TIME_LIMIT
-            ).returncode
-        except subprocess.TimeoutExpired:
-            status = -1
-        return counted(config, status, xml, time.perf_counter() - started)
+        command += [*tests, *arguments]
+        output = None if shown else Path(folder) / "output"
+        status, peak = watched(command, environment, output, config.name)
+        seconds = time.perf_counter() - started
+        if output is not None:
+            with _printing:
+                print(f"{title}: {seconds:.0f} s", flush=True)
+                print(output.read_text(errors="replace"), flush=True)
+        return replace(counted(config, status, xml, seconds), peak=peak)
+
+
+def watched(
+    command: Sequence[str], environment: dict[str, str], output: Path | None, name: str
+) -> tuple[int, float]:
+    """Runs a process to its end or the time limit; returns its exit status and the most memory it held, in MB."""
+    with open(output or os.devnull, "wb") as sink:
+        to = None if output is None else sink
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=to, stderr=to)
+    started = said = time.perf_counter()
+    while True:
+        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+        now = time.perf_counter()
+        if pid:
+            # Linux counts kilobytes, macOS bytes.
+            unit = 1e6 if sys.platform == "darwin" else 1e3
+            process.returncode = os.waitstatus_to_exitcode(status)
+            return process.returncode, usage.ru_maxrss / unit
+        if now - started > TIME_LIMIT:
+            process.kill()
+        if output is not None and now - said > SILENCE:
+            said = now
+            print(f"   {name}: {now - started:.0f} s {_progress(output)}", flush=True)
+        time.sleep(0.2)
+
+
+def _progress(output: Path) -> str:
+    """Returns how far pytest says it is, as its last `[ 42%]`."""
+    with output.open("rb") as file:
+        file.seek(max(0, output.stat().st_size - 400))
+        tail = file.read().decode(errors="replace")
+    _, bracket, rest = tail.rpartition("[")
+    return f"[{rest.partition(']')[0]}]" if bracket and "%]" in rest else ""
 
 
 def counted(config: Config, status: int, xml: Path, seconds: float) -> Result:
@@ -110,14 +160,15 @@ def counted(config: Config, status: int, xml: Path, seconds: float) -> Result:
     return Result(config, passed, failed, skipped, seconds)
 
 
-def report(results: list[Result]) -> int:
+def report(results: Sequence[Result], seconds: float) -> int:
     print()
     for r in results:
         counts = f"{r.passed:6} passed {r.failed:4} failed {r.skipped:6} skipped"
-        print(f"{r.config.name:24} {counts} {r.seconds:7.1f} s  {r.note}".rstrip())
+        print(f"{r.config.name:24} {counts} {r.seconds:7.1f} s {r.peak:6.0f} MB  {r.note}".rstrip())
     passed, failed, skipped = (
         sum(getattr(r, key) for r in results) for key in ("passed", "failed", "skipped")
     )
+    print(f"all of it in {seconds:.0f} s")
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed or not passed else 0
 
