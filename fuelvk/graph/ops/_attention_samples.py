@@ -31,6 +31,8 @@ CASES: tuple[tuple[str, tuple[int, int, int, int, int, int], dict[str, Any]], ..
     ("window", (1, 2, 1, 20, 20, 8), {"window_left": 3, "window_right": 2}),
     ("window_self_only", (1, 1, 1, 5, 5, 8), {"window_left": 0, "window_right": 0}),
     ("window_causal_grouped", (1, 4, 2, 70, 140, 8), {"causal": True, "window_left": 17}),
+    ("rows_that_run_into_the_next_head", (1, 4, 1, 7, 130, 72), {"causal": True, "window_left": 90}),
+    ("many_rows_over_pieces", (1, 1, 1, 150, 1100, 8), {"causal": True}),
     ("softcap", (1, 2, 2, 6, 66, 8), {"softcap": 1.5}),
     ("softcap_zero_is_off", (1, 1, 1, 4, 6, 8), {"softcap": 0.0}),
     ("k_len", (1, 2, 1, 4, 80, 8), {"k_len": 65, "causal": True}),
@@ -63,6 +65,11 @@ def sample_inputs(dtypes: tuple[DType, ...], rng: np.random.Generator) -> Iterab
     yield Sample((*ragged, None, lens), {"scale": 0.3}, "k_lens")
     everything = {"scale": 0.3, "causal": True, "window_left": 40, "softcap": 2.0}
     yield Sample((*ragged, slopes, lens), everything, "k_lens_alibi_causal_window_softcap")
+    longer = qkv(rng, (3, 4, 2, 9, 70, 8), dtype)
+    yield Sample((*longer, slopes, lens), everything, "many_rows_k_lens_alibi_causal_window_softcap")
+    q, k, v = qkv(rng, (1, 1, 1, 40, 70, 8), dtype)
+    k[0, 0, 60, 2], v[0, 0, 50, 3], v[0, 0, 66, :] = np.nan, np.inf, np.nan
+    yield Sample((q, k, v, None, None), {"scale": 0.4, "causal": True}, "nan_seen_by_some_of_many_rows")
     q, k, v = qkv(rng, (1, 1, 1, 6, 9, 8), dtype)
     k[0, 0, 7, 2], v[0, 0, 7, 3], v[0, 0, 8, :] = np.nan, np.inf, np.nan
     yield Sample((q, k, v, None, None), {"scale": 0.4, "k_len": 7}, "nan_behind_k_len")

@@ -1,17 +1,30 @@
-"""What the attention kernels share: the numbers of a call as the shaders and the C kernels take them."""
+"""What the attention kernels share: the numbers of a call as the shaders and the C kernels take them, and rows."""
 
 from __future__ import annotations
 
+import functools
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cpu_reference import c
 from fuelvk.base.dtypes import DType
 from fuelvk.base.shapes import Layout
-from fuelvk.graph.ops._attention import AttnParams
+from fuelvk.graph.ops._attention import AttnParams, resolve
+from fuelvk.graph.types import OpId
+from fuelvk.kernels._cpu import c_kernel, numpy_reference
+from fuelvk.kernels._vulkan import CONTIGUOUS, ShaderRef, vulkan
+from fuelvk.kernels.ops._elements import also_of
 from fuelvk.kernels.ops._loops import enough_groups, too_many_iterations
+from fuelvk.kernels.types import (
+    CostFunction,
+    KernelCaps,
+    PrecisionGuarantee,
+    Registration,
+    Shapes,
+)
 
 if TYPE_CHECKING:
     from fuelvk.vulkan import Capabilities
@@ -22,6 +35,70 @@ INDEX_LIMIT = 1 << 31
 KEYS = 64  # of a block
 CALL = struct.Struct("<10i8s8s25i")
 SCALARS = {DType.F32: "<f4x", DType.F64: "<d"}
+
+Kernel = Callable[..., None]
+Admits = Callable[[Shapes, Mapping[str, Any], Any], str | None]
+
+
+def resolved(
+    inputs: Sequence[Any], layouts: Sequence[Layout | None], params: Mapping[str, Any], places: Sequence[int]
+) -> AttnParams:
+    """Returns the numbers of a dense call; ``places`` are q, k, v, slopes and lengths among the inputs."""
+    shapes = tuple(None if layout is None else layout.shape for layout in (layouts[i] for i in places))
+    return resolve(shapes, params, has_k_lens=inputs[places[-1]] is not None)
+
+
+def on_cpu(
+    function: str,
+    numbers: Callable[[Sequence[Any], Sequence[Layout | None], Mapping[str, Any]], tuple[Any, ...]],
+    spread: Callable[[Sequence[Any]], Sequence[Any]] = list,
+) -> Kernel:
+    """Returns the wrapper of a C kernel, which takes its inputs, what ``spread`` makes of its outputs, and numbers."""
+
+    def kernel(
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        layouts: Sequence[Layout | None],
+        params: Mapping[str, Any],
+        context: Any,
+    ) -> None:
+        c.call(function, *inputs, *spread(outputs), *numbers(inputs, layouts, params))
+
+    return kernel
+
+
+def rows_of(
+    op: OpId,
+    dtypes: tuple[DType, ...],
+    *,
+    function: str,
+    cpu: Kernel,
+    on_vulkan: Sequence[tuple[Kernel, tuple[ShaderRef, ...], tuple[ShaderRef, ...]]],
+    costs: tuple[CostFunction, Callable[..., Any]],
+    precision: PrecisionGuarantee,
+    admits: Admits,
+    wrapper: str,
+    caps: KernelCaps = CONTIGUOUS,
+) -> tuple[Registration, ...]:
+    """Returns the table rows of an attention op: C, NumPy, then each of ``on_vulkan``.
+
+    A kernel for Vulkan comes with the shaders it needs and those it uses where a device has them.
+    """
+    on_device = functools.partial(costs[1], dtype=dtypes[0])
+    return (
+        c_kernel(op, dtypes, cpu, functions=(function,), cost=costs[0], precision=precision, wrapper=wrapper),
+        numpy_reference(op, dtypes, cost=costs[0]),
+        *(
+            also_of(
+                vulkan(
+                    op, dtypes, kernel, shaders=needed, precision=precision, wrapper=wrapper, cost=on_device,
+                    caps=caps, admits=admits,
+                ),
+                *optional,
+            )
+            for kernel, needed, optional in on_vulkan
+        ),
+    )  # fmt: skip
 
 
 def block_steps(d: int) -> int:

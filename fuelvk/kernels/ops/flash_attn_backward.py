@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cpu_reference import c
 from fuelvk.base.dtypes import FLOATS, DType
 from fuelvk.base.shapes import Layout, elements
-from fuelvk.graph.ops._attention import AttnParams, resolve
+from fuelvk.graph.ops._attention import AttnParams
 from fuelvk.graph.ops._attention_backward import JOINT
 from fuelvk.graph.registry import FusedOps
 from fuelvk.graph.types import OpId, PrimitiveId
-from fuelvk.kernels._cpu import c_kernel, numpy_reference
-from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv, vulkan
+from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv
 from fuelvk.kernels.claims import (
     STRICT_ATTN_BACKWARD_K,
     STRICT_ATTN_BACKWARD_Q,
@@ -30,6 +27,9 @@ from fuelvk.kernels.ops._attention import (
     c_arguments,
     call_words,
     enough_workers,
+    on_cpu,
+    resolved,
+    rows_of,
     too_many_keys,
 )
 from fuelvk.kernels.types import PrecisionGuarantee, Registration, Shapes
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _CHUNK = struct.Struct("<I6i")
 _KEYS = _BLOCK_ROWS = 64
 _PAD = 16  # rows of a power of two apart would share few sets of a cache
+_PLACES = (0, 1, 2, 4, 5)
 _WANTS = (1, 2, 4)
 _FIRST, _LAST = 8, 16
 _INDEX_LIMIT = 1 << 30  # totals of dk and dv lie in one buffer of 2^31 elements
@@ -72,28 +73,6 @@ OPS = (
     _Gradients(FusedOps.FLASH_ATTN_BACKWARD_V, (2,), STRICT_ATTN_BACKWARD_V),
     _Gradients(PrimitiveId(JOINT), (0, 1, 2), STRICT_ATTN_GRADIENTS),
 )
-
-
-def _resolve(
-    inputs: Sequence[Any], layouts: Sequence[Layout | None], params: Mapping[str, Any]
-) -> AttnParams:
-    shapes = tuple(None if layouts[i] is None else layouts[i].shape for i in (0, 1, 2, 4, 5))  # type: ignore[union-attr]
-    return resolve(shapes, params, has_k_lens=inputs[5] is not None)
-
-
-def _c(op: _Gradients, dtype: DType) -> Callable[..., None]:
-    name = f"{JOINT}_{dtype.key}"
-
-    def kernel(
-        inputs: Sequence[Any],
-        outputs: Sequence[Any],
-        layouts: Sequence[Layout | None],
-        params: Mapping[str, Any],
-        context: Any,
-    ) -> None:
-        c.call(name, *inputs, *op.spread(outputs), *c_arguments(_resolve(inputs, layouts, params)))
-
-    return kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +139,7 @@ def _vulkan(op: _Gradients, dtype: DType, choices: tuple[_Shaders, ...]) -> Call
         params: Mapping[str, Any],
         context: VulkanContext,
     ) -> None:
-        p = _resolve(inputs, layouts, params)
+        p = resolved(inputs, layouts, params, _PLACES)
         if not p.B * p.Hkv * p.D:
             return
         shaders = next(s for s in choices if p.D % 2 == 0 or not s.paired)
@@ -205,6 +184,7 @@ def _chunk_bytes(caps: Capabilities) -> int:
 
 def _rows(op: _Gradients, dtype: DType) -> tuple[Registration, ...]:
     dtypes = (dtype, dtype, dtype, dtype, DType.F32, DType.U32, *(dtype for _ in op.places))
+    function = f"{JOINT}_{dtype.key}"
     anywhere = _Shaders(
         spirv("attention/weights", "weights", dtype=dtype), spirv("attention/collect", "collect", dtype=dtype)
     )
@@ -216,23 +196,24 @@ def _rows(op: _Gradients, dtype: DType) -> tuple[Registration, ...]:
         paired=True,
     )
 
-    def on_vulkan(*choices: _Shaders) -> Registration:
-        shaders = tuple(x for s in choices for x in (s.weights, s.collect))
-        return vulkan(
-            op.id, dtypes, _vulkan(op, dtype, choices), shaders=shaders,
-            precision=op.precision, wrapper=__file__, cost=functools.partial(cost_attn_backward_vulkan, dtype=dtype),
-            admits=_admits,
-        )  # fmt: skip
-
-    return (
-        c_kernel(
-            op.id, dtypes, _c(op, dtype), functions=(f"{JOINT}_{dtype.key}",), cost=cost_attn_backward_cpu,
-            precision=op.precision, wrapper=__file__,
+    return rows_of(
+        op.id,
+        dtypes,
+        function=function,
+        cpu=on_cpu(
+            function,
+            lambda inputs, layouts, params: c_arguments(resolved(inputs, layouts, params, _PLACES)),
+            op.spread,
         ),
-        numpy_reference(op.id, dtypes, cost=cost_attn_backward_cpu),
-        on_vulkan(subgroups, anywhere),
-        on_vulkan(anywhere),
-    )  # fmt: skip
+        on_vulkan=[
+            (_vulkan(op, dtype, choices), tuple(x for s in choices for x in (s.weights, s.collect)), ())
+            for choices in ((subgroups, anywhere), (anywhere,))
+        ],
+        costs=(cost_attn_backward_cpu, cost_attn_backward_vulkan),
+        precision=op.precision,
+        admits=_admits,
+        wrapper=__file__,
+    )
 
 
 IMPLS = tuple(row for op in OPS for dtype in FLOATS for row in _rows(op, dtype))

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cpu_reference import c
 from fuelvk.base.dtypes import FLOATS, DType
 from fuelvk.base.shapes import Layout, elements
 from fuelvk.graph.ops._attention import AttnParams
 from fuelvk.graph.ops.paged_attn import resolve_paged
 from fuelvk.graph.registry import FusedOps
-from fuelvk.kernels._cpu import c_kernel, numpy_reference
-from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv, vulkan
+from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv
 from fuelvk.kernels.claims import STRICT_PAGED_ATTN
 from fuelvk.kernels.costs import cost_attn_cpu, cost_attn_vulkan
-from fuelvk.kernels.ops._attention import INDEX_LIMIT, too_many_keys
-from fuelvk.kernels.ops.flash_attn import attend
+from fuelvk.kernels.ops._attention import INDEX_LIMIT, on_cpu, rows_of, too_many_keys
+from fuelvk.kernels.ops.flash_attn import Forward, attend
 from fuelvk.kernels.types import Registration, Shapes
 
 if TYPE_CHECKING:
@@ -31,24 +28,13 @@ def _resolve(layouts: Sequence[Layout | None], params: Mapping[str, Any]) -> Att
     return resolve_paged(tuple(None if x is None else x.shape for x in layouts[:6]), params)
 
 
-def _c(dtype: DType) -> Callable[..., None]:
-    name = f"paged_attn_{dtype.key}"
-
-    def kernel(
-        inputs: Sequence[Any],
-        outputs: Sequence[Any],
-        layouts: Sequence[Layout | None],
-        params: Mapping[str, Any],
-        context: Any,
-    ) -> None:
-        p = _resolve(layouts, params)
-        blocks, size = inputs[1].shape[:2]
-        c.call(
-            name, *inputs, outputs[0], p.B, p.Hq, p.Hkv, p.Sq, p.D, blocks, size, inputs[3].shape[1], p.scale,
-            p.softcap,
-        )  # fmt: skip
-
-    return kernel
+def _numbers(
+    inputs: Sequence[Any], layouts: Sequence[Layout | None], params: Mapping[str, Any]
+) -> tuple[Any, ...]:
+    """Returns what the C kernel takes after its arrays."""
+    p = _resolve(layouts, params)
+    blocks, size = inputs[1].shape[:2]
+    return p.B, p.Hq, p.Hkv, p.Sq, p.D, blocks, size, inputs[3].shape[1], p.scale, p.softcap
 
 
 def _capacity(shapes: Shapes) -> int:
@@ -70,9 +56,7 @@ def _admits(shapes: Shapes, params: Mapping[str, Any], capabilities: Capabilitie
     return too_many_keys(capabilities, table[1] * k[1], k[3])
 
 
-def _vulkan(
-    dtype: DType, pages: Mapping[int, ShaderRef], rows: ShaderRef, subgroups: ShaderRef | None
-) -> Callable[..., None]:
+def _vulkan(dtype: DType, pages: Mapping[int, ShaderRef], shaders: Forward) -> Callable[..., None]:
     def kernel(
         inputs: Sequence[Any],
         outputs: Sequence[Any],
@@ -100,36 +84,29 @@ def _vulkan(
             context.dispatch(pages[unit], grid, buffers, 0b1110000, _PAGES.pack(grid[0], *numbers))
         attend(
             context, p, (q, k, v, slopes, lens), outputs[0], (layouts[0], dense, dense, layouts[5], layouts[4],
-            layouts[6]), dtype, rows, subgroups,
+            layouts[6]), dtype, shaders,
         )  # fmt: skip
 
     return kernel
 
 
 def _rows(dtype: DType) -> tuple[Registration, ...]:
-    dtypes = (dtype, dtype, dtype, DType.U32, DType.U32, DType.F32, dtype)
-    op = FusedOps.PAGED_ATTN
+    function = f"paged_attn_{dtype.key}"
     pages = {n: spirv("attention/pages", "pages", bytes=n) for n in (8, 4, 2) if n <= max(dtype.size, 8)}
     needed = tuple(pages[n] for n in pages if n >= min(dtype.size, 4))
-    rows = spirv("attention/rows", "rows", dtype=dtype)
-    subgroups = spirv("attention/subgroups", "attend8", dtype=dtype)
-
-    def on_vulkan(shaders: tuple[ShaderRef, ...], subgroups: ShaderRef | None) -> Registration:
-        return vulkan(
-            op, dtypes, _vulkan(dtype, pages, rows, subgroups), shaders=(*shaders, *needed),
-            precision=STRICT_PAGED_ATTN, wrapper=__file__,
-            cost=functools.partial(cost_attn_vulkan, dtype=dtype), admits=_admits,
-        )  # fmt: skip
-
-    return (
-        c_kernel(
-            op, dtypes, _c(dtype), functions=(f"paged_attn_{dtype.key}",), cost=cost_attn_cpu,
-            precision=STRICT_PAGED_ATTN, wrapper=__file__,
-        ),
-        numpy_reference(op, dtypes, cost=cost_attn_cpu),
-        on_vulkan((subgroups, rows), subgroups),
-        on_vulkan((rows,), None),
-    )  # fmt: skip
+    return rows_of(
+        FusedOps.PAGED_ATTN,
+        (dtype, dtype, dtype, DType.U32, DType.U32, DType.F32, dtype),
+        function=function,
+        cpu=on_cpu(function, _numbers),
+        on_vulkan=[
+            (_vulkan(dtype, pages, x), (*x.needed, *needed), x.optional) for x in Forward.choices(dtype)
+        ],
+        costs=(cost_attn_cpu, cost_attn_vulkan),
+        precision=STRICT_PAGED_ATTN,
+        admits=_admits,
+        wrapper=__file__,
+    )
 
 
 IMPLS = tuple(row for dtype in FLOATS for row in _rows(dtype))
