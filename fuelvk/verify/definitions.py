@@ -17,7 +17,7 @@ _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _DIRECTIVE = re.compile(r"\s*#\s*(\w+)\s*(.*)")
 _MACRO = re.compile(r"(\w+)(?:\(([^)]*)\))?\s*(.*)")
 _TOKEN = re.compile(r"\w+|\S")
-_NAME = re.compile(r"[A-Za-z_]\w*(?:\s*##\s*\w+)*|\w+(?:\s*##\s*\w+)+")
+_NAME = re.compile(r"\b[A-Za-z_]\w*(?:\s*##\s*\w+)*|\w+(?:\s*##\s*\w+)+")
 _KERNEL = re.compile(r"UNARY\((\w+), \w+, \d+, (.*)\)")
 _GUARD = re.compile(r"\w+_H")
 
