@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fuelvk.vulkan import Buffer, Capabilities
 
 EACH = 8  # elements of an invocation
-MOST = 64
+MOST = 128
 _WORKGROUPS = 32
 # Below this many elements a workgroup of 1024 is mostly idle, and starting its subgroups costs more than it saves.
 WIDE_FROM = 2048

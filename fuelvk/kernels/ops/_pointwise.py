@@ -38,7 +38,8 @@ WIDE_FROM = 32768
 _PAIRED, _ONE_A = 1, 2  # operand i that is a single element: _ONE_A << i
 _UNARY = struct.Struct("<10I5i")
 _BINARY = struct.Struct("<11I10i")
-_WORDS = struct.Struct("<8I")
+_WORDS = struct.Struct("<9I")
+_FLIP = 1 << 31  # of unsigned integers, which are compared as signed ones
 _GROUP = 8  # elements: the results of one word
 
 
@@ -179,7 +180,8 @@ def _by_words(
     groups, each = spread(shader, context, -(-operands.count // _GROUP))
     flags = _flags(operands, target)
     places = (*operands.offsets, target.offset)
-    words = _WORDS.pack(operands.count, groups[0], each, team_of(context.caps), flags, *places)
+    flip = _FLIP if dtype in (DType.U32, DType.U8) else 0
+    words = _WORDS.pack(operands.count, groups[0], each, team_of(context.caps), flags, *places, flip)
     context.dispatch(shader, groups, (*operands.buffers, output), 1 << len(operands.buffers), words)
     return True
 

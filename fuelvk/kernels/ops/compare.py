@@ -6,11 +6,12 @@ from fuelvk.kernels.claims import STRICT_EXACT
 from fuelvk.kernels.ops._pointwise import pointwise
 
 _OPS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
-_BY_WORDS = (DType.F32, DType.F16, DType.BF16, DType.I32)
 
 
-def _bytewise(op: str, dtype: DType) -> ShaderRef | None:
-    return spirv("pointwise/compare_words", op, dtype=dtype) if dtype in _BY_WORDS else None
+def _bytewise(op: str, dtype: DType) -> ShaderRef:
+    if dtype.is_float:
+        return spirv("pointwise/compare_floats", op, dtype=dtype)
+    return spirv("pointwise/compare_integers", op, bytes=dtype.size)
 
 
 IMPLS = tuple(
