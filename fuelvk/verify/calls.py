@@ -18,6 +18,7 @@ from fuelvk.verify.suite import SEED, Suite
 _ELEMENTWISE = {Family.POINTWISE, Family.TRANSCENDENTAL, Family.COMPARE, Family.CAST}
 _SUMS = {Family.NORM, Family.REDUCTION, Family.MATMUL}
 _PRODUCTS = {"prod"}  # many moderate factors overflow, which its claim leaves out
+_BITS = ("exponents", "subnormals", "nans", "infinities")  # for ops that move bytes without looking at them
 
 
 class Level(enum.Enum):
@@ -29,18 +30,23 @@ class Level(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What a level amounts to: samples of an op (0: all), generated elements, all values of 16-bit types."""
+    """What a level amounts to: samples of an op (0: all), generated elements, all values of 16-bit types; generated
+    inputs for attention, networks, gradients and movement as for sums.
+    """
 
     samples: int
     elements: int
     every_value: bool
     rounds: int
     new_process: bool
+    every_op: bool
 
 
 EFFORTS = {
-    Level.SMOKE: Effort(samples=3, elements=192, every_value=False, rounds=1, new_process=False),
-    Level.FULL: Effort(samples=0, elements=8192, every_value=True, rounds=3, new_process=True),
+    Level.SMOKE: Effort(
+        samples=3, elements=192, every_value=False, rounds=1, new_process=False, every_op=False
+    ),
+    Level.FULL: Effort(samples=0, elements=8192, every_value=True, rounds=3, new_process=True, every_op=True),
 }
 
 
@@ -90,10 +96,13 @@ def _generated(
             arrays = generator.make(rng, given[0], operands, effort.elements)
             for number, each in enumerate(params):
                 yield Sample(arrays, each, f"{name}{number or ''}")
-    elif (op.family in _SUMS or op.name == "softmax_last_dim") and op.name not in _PRODUCTS:
+    elif (
+        effort.every_op or op.family in _SUMS or op.name == "softmax_last_dim"
+    ) and op.name not in _PRODUCTS:
         largest = max(samples, key=size)
+        moved = op.family is Family.MOVEMENT
         for name, generator in GENERATORS.items():
-            if generator.composite:
+            if (name in _BITS) if moved else generator.composite:
                 yield Sample(_filled(largest, generator.make, rng), largest.params, name)
 
 

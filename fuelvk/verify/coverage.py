@@ -12,6 +12,7 @@ from fuelvk.evidence import Place, Record
 from fuelvk.evidence.ledger import Ledger
 from fuelvk.kernels.types import BackendImpl
 from fuelvk.optimizer.trust import claims_of
+from fuelvk.verify.runner import PROTOCOL
 from fuelvk.verify.suite import Suite
 from fuelvk.verify.sweep_state import lags, sweeps_of
 
@@ -20,8 +21,9 @@ Key = tuple[str, str, str, tuple[str, ...]]
 
 @dataclass(slots=True)
 class Coverage:
-    """One ledger against the kernels: ``stale`` are implementations it knows with claims it has no record of for the
-    present revision, ``gone`` how many it knows that are no more, ``lagging`` the functions whose sweeps lag.
+    """One ledger against the kernels: ``stale`` are implementations it knows with the claims it has no record of for
+    the present revision by the present protocols, ``gone`` those it knows that are no more, ``lagging`` the functions
+    whose sweeps lag, ``hosts`` the instruction sets of its records.
     """
 
     place: Place
@@ -54,7 +56,8 @@ def coverage(ledger: Ledger, suite: Suite) -> Coverage:
         lacking = tuple(
             c
             for c in claims_of(impl.precision)
-            if c not in records or records[c].revision != str(impl.revision)
+            if c not in records
+            or (records[c].revision, records[c].protocol) != (str(impl.revision), PROTOCOL)
         )
         if lacking:
             found.stale[_name(key)] = lacking

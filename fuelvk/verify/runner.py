@@ -28,7 +28,7 @@ from fuelvk.verify.calls import EFFORTS, Level, calls
 from fuelvk.verify.protocols import Finding, Shared, Subject, findings, promised
 from fuelvk.verify.suite import SEED, Suite, default_suite
 
-PROTOCOL = 1
+PROTOCOL = 2
 _SAVE_EVERY = 5.0  # seconds
 
 Row = tuple[OpEntry, str, BackendImpl]
@@ -174,11 +174,12 @@ class Run:
         subject = Subject(
             self.suite, op, backend, impl, self.device, find_device("cpu"), flushes_subnormals(self.device)
         )
-        return self._verified(subject, Shared(), calls(self.suite, op, impl.dtypes, self.level), [])
+        return self._verified(subject, Shared(), calls(self.suite, op, impl.dtypes, self.level), None)
 
     def _verified(
-        self, subject: Subject, shared: Shared, tried: Sequence[Sample], questions: list[Question]
+        self, subject: Subject, shared: Shared, tried: Sequence[Sample], questions: list[Question] | None
     ) -> list[Outcome]:
+        """Tries the claims of an implementation; adds what a new process is to be asked to ``questions``."""
         impl, effort = subject.impl, EFFORTS[self.level]
         claims = [c for c in claims_of(impl.precision) if c in self.claims]
         if self.changed:
@@ -186,12 +187,16 @@ class Run:
         place = self.device.place(subject.backend)
         with np.errstate(all="ignore"):
             tried_claims = list(findings(subject, shared, tried, claims, effort.rounds))
+        asked = questions is not None and effort.new_process and self.suite is default_suite()
+        for finding in tried_claims:
+            if finding.claim == "bit_stable" and not asked:
+                finding.notes = "; ".join(n for n in (finding.notes, "not repeated in a new process") if n)
         found = [Outcome(place, self._record(subject, finding)) for finding in tried_claims]
         if not found and claims and subject.refusals:
             self.refused[identity(subject.op, subject.backend, impl)] = next(iter(subject.refusals.values()))
             key = (subject.op.name, subject.backend, impl.name, ",".join(d.key for d in impl.dtypes))
             self._refused[key] = str(impl.revision)
-        if effort.new_process and "bit_stable" in claims and found and self.suite is default_suite():
+        if questions is not None and asked and "bit_stable" in claims and found:
             questions += Question.of(subject, tried, self.level)
         return found
 

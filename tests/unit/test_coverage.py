@@ -19,6 +19,7 @@ from fuelvk.optimizer.trust import claims_of
 from fuelvk.registry import default_kernel_registry
 from fuelvk.shaderbuild.paths import source_root
 from fuelvk.verify.coverage import coverage, untried
+from fuelvk.verify.runner import PROTOCOL
 from fuelvk.verify.suite import Suite
 
 HERE = Place("cpu", "CPU reference", "x86_64 linux", "x86_64-v4")
@@ -42,7 +43,7 @@ def recorded(suite: Suite, **changes: object) -> list[Record]:
         Record(
             op=op.name, backend=backend, impl=impl.name, dtypes=tuple(d.key for d in impl.dtypes),
             revision=str(impl.revision), claim=claim, promised="", worst=0.0, where="", inputs=1, shapes=1, seed=0,
-            protocol=1, date="2026-11-30", passed=True, host=HERE.host,
+            protocol=PROTOCOL, date="2026-11-30", passed=True, host=HERE.host,
         )
         for op, backend, impl in suite.implementations()
         for claim in claims_of(impl.precision)
@@ -71,8 +72,9 @@ def test_a_ledger_of_these_kernels_is_current(suite: Suite) -> None:
         ({"passed": False}, False, True),
         ({"passed": False, "revision": "f" * 16}, True, False),
         ({"host": "x86_64-v3"}, False, False),
+        ({"protocol": PROTOCOL - 1}, True, False),
     ],
-    ids=["old", "failed", "old_and_failed", "another_processor"],
+    ids=["old", "failed", "old_and_failed", "another_processor", "another_protocol"],
 )
 def test_what_changed_and_nothing_else_is_named(
     changes: dict[str, object], stale: bool, failed: bool, suite: Suite

@@ -82,8 +82,13 @@ def test_a_new_process_is_asked_too() -> None:
         (record,) = fv.verify("exp", device="cpu", dtype="bf16", claims=["bit_stable"])[:1]
     finally:
         runner.in_a_new_process = restore
-    assert record.passed
+    assert record.passed and "new process" not in record.notes
     assert calls and calls[0]
+
+
+def test_a_record_says_when_no_new_process_was_asked() -> None:
+    records = fv.verify("exp", device="cpu", dtype="bf16", claims=["bit_stable"], level="smoke")
+    assert records and all("not repeated in a new process" in r.notes for r in records)
 
 
 def test_other_bits_in_a_new_process_fail_the_claim(monkeypatch: pytest.MonkeyPatch) -> None:
