@@ -97,11 +97,12 @@ def _figures(run: Run) -> Iterator[str]:
         if (op.name, backend, impl.name, keys) not in tried or not _drawn(op, impl):
             continue
         try:
-            columns = _columns(run, (op, backend, impl))
+            columns, worst = _columns(run, (op, backend, impl))
         except (FuelvkError, RefusedError):
             continue
         yield (
-            f"<figure><figcaption>{_text(op.name)}, {_text(impl.name)}, {impl.dtypes[0].key}</figcaption>"
+            f"<figure><figcaption>{_text(op.name)}, {_text(impl.name)}, {impl.dtypes[0].key}: at most "
+            f"{columns.max():.6g} ULP here, at {worst:.9g}</figcaption>"
             f"{_plot(columns, impl.precision.max_ulp, impl.dtypes[0])}</figure>"
         )
 
@@ -112,8 +113,10 @@ def _drawn(op: OpEntry, impl: BackendImpl) -> bool:
     return functions and same and not op.params and impl.precision.max_ulp != 0
 
 
-def _columns(run: Run, row: Row) -> Array:
-    """Returns the largest error in ULPs of each column of inputs, in the order of the real line."""
+def _columns(run: Run, row: Row) -> tuple[Array, float]:
+    """Returns the largest error in ULPs of each column of inputs, in the order of the real line, and the input of the
+    largest of all.
+    """
     op, backend, impl = row
     x = inputs(impl.dtypes[0], _COLUMNS * _PER_COLUMN)
     where = run.device if backend != "cpu" else find_device("cpu")
@@ -123,7 +126,7 @@ def _columns(run: Run, row: Row) -> Array:
         error = np.abs(got.astype(np.longdouble) - exact) / ulp(exact, impl.dtypes[1])
         error = np.where(np.isfinite(error), error, 0)
     largest: Array = error.reshape(_COLUMNS, _PER_COLUMN).max(axis=1).astype(np.float64)
-    return largest
+    return largest, float(x[int(error.argmax())])
 
 
 def inputs(dtype: DType, count: int) -> Array:
@@ -135,6 +138,19 @@ def inputs(dtype: DType, count: int) -> Array:
     negative = positive[::-1] | np.uint64(1 << (bits - 1))
     whole: Array = np.concatenate([negative, positive]).astype(f"u{dtype.size}").view(dtype.numpy)
     return whole
+
+
+def place(value: float, dtype: DType) -> float:
+    """Returns where an input stands on the axis of a plot, from 0 to 1; as ``inputs`` spaces them."""
+    top = int(np.asarray(np.inf).astype(dtype.numpy).view(f"u{dtype.size}"))
+    bits = int(np.asarray(abs(value)).astype(dtype.numpy).view(f"u{dtype.size}"))
+    return 0.5 + math.copysign(bits / top / 2, value)
+
+
+def _ticks(dtype: DType) -> tuple[float, ...]:
+    """Returns round inputs to mark."""
+    wide = {DType.F16: 100.0, DType.F64: 1e150}.get(dtype, 1e18)
+    return (-wide, -1.0, -1 / wide, 0.0, 1 / wide, 1.0, wide)
 
 
 def _plot(columns: Array, claim: float | None, dtype: DType) -> str:
@@ -154,17 +170,13 @@ def _plot(columns: Array, claim: float | None, dtype: DType) -> str:
             f'stroke-dasharray="4 3"/>'
         )
     marks += [
-        f'<text x="{_LEFT - 4}" y="{up(v) + 4:.1f}" text-anchor="end">{v:.2g}</text>'
-        for v in (0.0, top / 1.1)
+        f'<text x="{_LEFT - 4}" y="{up(v) + 4:.1f}" text-anchor="end">{word}</text>'
+        for v, word in ((0.0, "0"), (top / 1.1, f"{top / 1.1:.3g}"), (top / 2.2, "ULP"))
     ]
-    edges = inputs(dtype, columns.size * 2)
-    for part in (0, 0.25, 0.5, 0.75, 1):
-        index = min(int(part * (edges.size - 1)), edges.size - 1)
-        value = float(edges[index])
-        word = "0" if part == 0.5 else f"{value:.0e}" if math.isfinite(value) else str(value)
-        anchor = "start" if part == 0 else "end" if part == 1 else "middle"
-        marks.append(
-            f'<text x="{_LEFT + part * width:.0f}" y="{_HEIGHT - 8}" text-anchor="{anchor}">{word}</text>'
-        )
+    for value in _ticks(dtype):
+        x = _LEFT + place(value, dtype) * width
+        marks.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{height - 4}" y2="{height}" stroke="#888"/>')
+        word = f"{value:g}".replace("e+", "e").replace("-", "\u2212")
+        marks.append(f'<text x="{x:.1f}" y="{_HEIGHT - 8}" text-anchor="middle">{word}</text>')
     frame = f'<rect x="{_LEFT}" y="0" width="{width}" height="{height}" fill="none" stroke="#ccc"/>'
     return f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" role="img">{frame}{"".join(marks)}</svg>'

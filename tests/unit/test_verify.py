@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -224,3 +225,31 @@ def test_a_difference_is_shown(run: Callable[..., tuple[int, Any]], monkeypatch:
     status, data = run("exp", "--compare", "cpu", "cpu")
     assert status == 1
     assert [r["text"] for r in data["rows"]] == ["here"]
+
+
+def test_the_report_is_one_file_whose_plots_hold_the_errors(tmp_path: Path, ledgers: Path) -> None:
+    from xml.etree import ElementTree
+
+    page = tmp_path / "report.html"
+    assert main(["verify", "tanh", "--device", "cpu", "--smoke", "--html", str(page), "--json"]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert not re.search(r"(src|href)=|https?://|url\(|@import|<script", text)
+    svgs = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
+    captions = re.findall(r"<figcaption>(.*?)</figcaption>", text)
+    assert len(svgs) == len(captions) > 1
+    for svg, caption in zip(svgs, captions, strict=True):
+        (line,) = ElementTree.fromstring(svg).iter("polyline")
+        points = [tuple(map(float, p.split(","))) for p in line.attrib["points"].split()]
+        xs, ys = zip(*points, strict=True)
+        assert len(points) == 240 and list(xs) == sorted(xs) and len(set(ys)) > 3, caption
+        assert float(re.search(r"at most ([0-9.]+) ULP", caption)[1]) <= 1  # type: ignore[index]
+
+
+@pytest.mark.parametrize("dtype", [DType.F16, DType.BF16, DType.F32, DType.F64])
+def test_inputs_stand_in_a_plot_where_its_axis_says(dtype: DType) -> None:
+    from fuelvk.verify.report import inputs, place
+
+    x = inputs(dtype, 1000)
+    for number in (0, 250, 499, 500, 750, 999):
+        assert place(float(x[number]), dtype) == pytest.approx((number + 0.5) / 1000, abs=1e-3)
+    assert place(0.0, dtype) == 0.5
