@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fuelvk as fv
-from fuelvk.base.dtypes import DType
+from fuelvk.base.dtypes import FLOATS, DType
 from fuelvk.base.errors import IndexOutOfRangeError
 from fuelvk.graph.registry import find_op
 from fuelvk.registry import default_kernel_registry
@@ -59,6 +59,38 @@ def test_the_error_word_is_raised_and_memory_stays(name: str, dtype: DType, gpu:
     assert tried
 
 
+@pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: d.key)
+@pytest.mark.parametrize("name", ["fused_softmax_cross_entropy", "fused_softmax_cross_entropy_backward"])
+def test_a_target_that_is_no_column_raises_the_error_word(name: str, dtype: DType, gpu: VulkanDevice) -> None:
+    """Beyond either end of 5 columns, or equal to a column in its low word alone; an ignored target is none of them."""
+    backward = name.endswith("backward")
+    op = find_op(name)
+    assert op is not None
+    dtypes = (dtype, DType.I64, DType.F32, *(dtype,) * backward)
+    logits = np.arange(4 * 5).reshape(4, 5).astype(dtype.numpy)
+    for impl in (
+        i for b, i in default_kernel_registry().impls_for(op.id) if b == "vulkan" and i.dtypes == dtypes
+    ):
+        for reduction in ("mean", "sum", "none"):
+            g = np.ones((4,) if reduction == "none" else (), np.float32)
+            for bad in (None, *ENDS):
+                targets = np.array([0, 4 if bad is None else bad, -100, 1])
+                inputs, params = (
+                    (logits, targets, *(g,) * backward),
+                    {"reduction": reduction, "ignore_index": -100},
+                )
+                try:
+                    if bad is None:
+                        run_impl(op, "vulkan", impl, inputs, params, gpu)
+                    else:
+                        with pytest.raises(
+                            IndexOutOfRangeError, match=f"{name}: an index .* only the device could see"
+                        ):
+                            run_impl(op, "vulkan", impl, inputs, params, gpu)
+                except RefusedError as reason:
+                    pytest.skip(f"refused: {reason}")
+
+
 def test_a_start_out_of_range_changes_nothing_else(gpu: VulkanDevice) -> None:
     """The result is void and says so on every read; x, update and later calls are as they were."""
     x, update = fv.asarray(np.zeros((6, 5), np.float32)), fv.asarray(np.ones((2, 5), np.float32))
@@ -97,6 +129,8 @@ def test_the_c_kernels_name_op_axis_index_and_bound(cpu: Any) -> None:
          r"gather: an index is out of range of axis 0; seen: indices\[0, 0\] is -2; allowed: 0 to 3"),
         (lambda: fv.ops.write_slice(x, x[:2], fv.asarray(np.array([3]), device=cpu), axis=0),
          r"write_slice: position is out of range of axis 0; seen: position 3; allowed: 0 to 2"),
+        (lambda: fv.ops.fused_softmax_cross_entropy(x, fv.asarray(np.array([0, 1, 3, 2]), device=cpu)),
+         r"fused_softmax_cross_entropy: a target is no column; seen: targets\[2\] is 3; allowed: 0 to 2, or ignore_index"),
     ):  # fmt: skip
         with pytest.raises(IndexOutOfRangeError, match=match):
             result().numpy()
