@@ -85,8 +85,10 @@ class _Meter:
             print(f"\r\x1b[K[{done}/{total}] {name[:90]}", end="", file=sys.stderr, flush=True)
             self._open = True
         elif now - self._last > 5:
+            # The slowest come first: what is left takes less time each than what is done, at first much less.
             left = (now - self._started) / done * (total - done)
-            print(f"[{done}/{total}] about {left:.0f} s left", file=sys.stderr, flush=True)
+            estimate = f" at most {left:.0f} s left" if 5 * done > total else ""
+            print(f"[{done}/{total}]{estimate}", file=sys.stderr, flush=True)
             self._last = now
 
     def close(self) -> None:
