@@ -98,8 +98,7 @@ FLOATS = (F32, F64, F16, DType.BF16)
 def rows() -> Iterator[Call]:
     for dtype in FLOATS:
         two = (dtype, dtype)
-        x, n = numbers(dtype, 3, 11, 96), 96
-        x /= 8  # exponentials of differences stay above the subnormals, which some devices flush
+        x, n = below(dtype, 60, 3, 11, 96), 96  # no exponential is subnormal
         for op, more in (
             ("softmax_last_dim", ()),
             ("softmax_last_dim_backward", (x[::-1].copy(),)),
@@ -131,8 +130,7 @@ def rows() -> Iterator[Call]:
 
 def losses() -> Iterator[Call]:
     for dtype in FLOATS:
-        x, targets = numbers(dtype, 7, 30, 40), below(I64, 40, 7, 30)
-        x /= 8
+        x, targets = below(dtype, 60, 7, 30, 40), below(I64, 40, 7, 30)
         targets[3, 5] = -100
         for reduction in ("mean", "sum", "none"):
             params, name = {"reduction": reduction, "ignore_index": -100}, reduction

@@ -46,10 +46,10 @@ def impl_of(name: str, dtypes: tuple[DType, ...]) -> BackendImpl:
 def impl_on(
     caps: Capabilities, name: str, dtypes: tuple[DType, ...], shapes: Shapes, params: Mapping[str, Any]
 ) -> BackendImpl:
-    """Returns the first canonical kernel that the device takes for a call, else the first there is."""
+    """Returns the first canonical kernel that the device takes for a call, else the last there is."""
     rows = default_kernel_registry().impls_for(entry_named(name).id)
     found = [i for b, i in rows if b == "vulkan" and i.dtypes == dtypes and i.precision.canonical]
-    return next((i for i in found if i.admits(shapes, params, caps) is None), found[0])
+    return next((i for i in found if i.admits(shapes, params, caps) is None), found[-1])
 
 
 def agree(

@@ -45,6 +45,18 @@ class Walk:
         """Returns the contiguous results, [outer, blocks of n, inner], from ``offset``."""
         return replace(Layout.of((self.outer, self.blocks(block), self.inner)), offset=offset)
 
+    def side_by_side(self, block: int) -> list[tuple[Walk, int, int]]:
+        """Returns a single column as columns of ``block`` rows and a rest, each with its distance as in ``parts``.
+
+        Invocations take neighbouring columns: of one alone, most would be idle. Others are returned as they are.
+        """
+        whole = self.n // block
+        if self.outer > 1 or self.inner > 1 or self.in_rows or whole < 2:
+            return [(self, 0, 0)]
+        columns, rest = Walk(1, block, whole, 0, self.step, block * self.step), self.n - whole * block
+        tail = replace(self, n=rest)
+        return [(columns, 0, 0), *([(tail, whole * block * self.step, whole)] if rest else [])]
+
     def parts(
         self, fits: Callable[[Walk], bool], block: int, x0: int = 0, y0: int = 0
     ) -> Iterator[tuple[Walk, int, int]]:

@@ -101,8 +101,12 @@ class _Call:
         wide = self.dtype.accumulator.size
         from_size = wide if flags & _FROM_WIDE else self.dtype.size
         to_size = self.dtype.size if last else wide
-        for part, source, place in in_parts(self.context, x, x0, walk, from_size, y, y0, to_size, BLOCK):
-            (part_x, from_view), (part_y, to_view) = source, place
+        parts = (
+            part
+            for piece, dx, dy in walk.side_by_side(BLOCK)
+            for part in in_parts(self.context, x, x0 + dx, piece, from_size, y, y0 + dy, to_size, BLOCK)
+        )
+        for part, (part_x, from_view), (part_y, to_view) in parts:
             blocks, start = part.blocks(BLOCK), from_view.offset
             if last and not flags:
                 part_x, start, part = self._partials(part_x, start, part)
