@@ -192,7 +192,7 @@ class Sweep:
                 at, waiting = self.next, None
                 while self.next <= self.last:
                     stop = min(at + self.chunk, self.last + 1)
-                    started = self._start(runners, offsets[: stop - at] + np.uint32(at), pool)
+                    started = self._start(runners, offsets[: stop - at] + np.uint32(at & LAST), pool)
                     if waiting is not None:  # the results before these were judged meanwhile
                         self._finish(waiting)
                         if progress is not None:

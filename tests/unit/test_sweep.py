@@ -56,6 +56,12 @@ def test_it_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert not Sweep(op_named("tanh"), first=FIRST, last=LAST, folder=tmp_path).resume(), "done and forgotten"
 
 
+def test_the_last_inputs_are_tried(tmp_path: Path) -> None:
+    sweep = Sweep(op_named("tanh"), first=0xFFFFF000, chunk=1024, folder=tmp_path)
+    assert {o.record.inputs for o in sweep.run()} == {4096}
+    assert sweep.next == 1 << 32
+
+
 @pytest.mark.parametrize("damage", ["{", '{"protocol": 1}', '{"protocol": 1, "next": 5, "parts": [1]}', "[]"])
 def test_a_damaged_state_starts_afresh(damage: str, tmp_path: Path) -> None:
     sweep = Sweep(op_named("tanh"), first=FIRST, last=LAST, folder=tmp_path)
