@@ -35,14 +35,24 @@ CONTIGUOUS = KernelCaps()
 
 
 class ShaderRef:
-    """An entry point with some axes fixed (dtype, op); the free ones (mode, width, ...) are chosen per device."""
+    """An entry point with some axes fixed (dtype, op); the free ones (mode, width, ...) are chosen per device.
+
+    ``narrower`` says that a variant for fewer lanes than the device's subgroups have will do: its workgroups are that
+    small and run in the first lanes of one subgroup.
+    """
 
     def __init__(
-        self, stem: str, entry: str, fixed: Mapping[str, str | int], manifest: Manifest | None = None
+        self,
+        stem: str,
+        entry: str,
+        fixed: Mapping[str, str | int],
+        manifest: Manifest | None = None,
+        narrower: bool = False,
     ) -> None:
         self.stem = stem
         self.entry = entry
         self.fixed = dict(fixed)
+        self.narrower = narrower
         manifest = manifest if manifest is not None else load_manifest()
         self.variants: tuple[Variant, ...] = tuple(manifest.variants(stem, **self.fixed))
         if not self.variants or any(entry not in v.entries for v in self.variants):
@@ -89,7 +99,12 @@ class ShaderRef:
     def _width_order(self, caps: Capabilities) -> list[int]:
         widths = self._widths or [0]
         exact = [caps.subgroup_width] if caps.subgroup_width in widths and caps.subgroup_width else []
-        return [*exact, 0]
+        below = [w for w in reversed(widths) if 0 < w < caps.subgroup_width] if self.narrower else []
+        return [*exact, *below, 0]
+
+    def width(self, caps: Capabilities) -> int:
+        """Returns the lanes of the variant this device gets."""
+        return int(self.variant(caps).axes["width"])
 
     def workgroup(self, caps: Capabilities, **free: str | int) -> tuple[int, int, int]:
         """Returns the workgroup size of the variant this device gets."""
@@ -117,14 +132,21 @@ def _missing(variant: Variant, entry: str, caps: Capabilities) -> str | None:
 
 
 @functools.cache
-def _ref(stem: str, entry: str, fixed: tuple[tuple[str, str | int], ...]) -> ShaderRef:
-    return ShaderRef(stem, entry, dict(fixed))
+def _ref(
+    stem: str, entry: str, fixed: tuple[tuple[str, str | int], ...], narrower: bool = False
+) -> ShaderRef:
+    return ShaderRef(stem, entry, dict(fixed), narrower=narrower)
 
 
 def spirv(stem: str, entry: str, **fixed: str | int | DType) -> ShaderRef:
     """Returns a reference to ``entry`` of ``stem``; a DType stands for its key. Raises RegistryError if never built."""
     axes = {k: v.key if isinstance(v, DType) else v for k, v in fixed.items()}
     return _ref(stem, entry, tuple(sorted(axes.items())))
+
+
+def narrower_spirv(stem: str, entry: str, **fixed: str | int | DType) -> ShaderRef:
+    """Returns a reference that also takes variants for fewer lanes than the device's subgroups have."""
+    return _ref(stem, entry, tuple(sorted(spirv(stem, entry, **fixed).fixed.items())), True)
 
 
 class Launch(Protocol):
@@ -209,13 +231,14 @@ def pipeline_of(
     pipeline = cache.get(key)
     if pipeline is None:
         variant = shader.variant(device.caps, **free)
+        width = int(variant.axes.get("width", 0))
         pipeline = cache[key] = device.pipeline(
             f"{variant.name}@{variant.digest:016x}",
             variant.spirv,
             entry,
             n_buffers,
             variant.entries[entry].push_size,
-            subgroup=int(variant.axes.get("width", 0)),
+            subgroup=0 if width < device.info.min_subgroup else width,  # fewer lanes than any subgroup has
         )
     return pipeline
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import fuelvk as fv
+from fuelvk.base.dtypes import DType
 from fuelvk.base.errors import IndexOutOfRangeError
+from fuelvk.kernels._vulkan import narrower_spirv
 from fuelvk.runtime.devices import Device, VulkanDevice
 from fuelvk.runtime.executor import VulkanProgram
 from fuelvk.verify.compare import same_bits
+from fuelvk.vulkan.features import CAPABILITY_FEATURES
+from tests.matrix.test_portable import bare
 
 Array = np.ndarray[Any, Any]
 pytestmark = pytest.mark.device
@@ -146,22 +151,44 @@ def _paged(table: list[int], context: int) -> Callable[[Device], Any]:
     return run
 
 
-FAULTS: dict[str, Callable[[Device], Any]] = {
-    "k_lens": lambda d: _bad_lens("flash_attn", d),
-    "k_lens_backward": lambda d: _bad_lens("flash_attn_backward", d),
-    "k_lens_backward_v": lambda d: _bad_lens("flash_attn_backward_v", d),
-    "block_id": _paged([0, 3], 8),
-    "block_id_largest": _paged([0xFFFFFFFF, 1], 1),
-    "context": _paged([0, 1], 9),
-    "context_largest": _paged([0, 1], 0xFFFFFFFF),
+# A call, and the number that the error names.
+FAULTS: dict[str, tuple[Callable[[Device], Any], int]] = {
+    "k_lens": (lambda d: _bad_lens("flash_attn", d), 71),
+    "k_lens_backward": (lambda d: _bad_lens("flash_attn_backward", d), 71),
+    "k_lens_backward_v": (lambda d: _bad_lens("flash_attn_backward_v", d), 71),
+    "block_id": (_paged([0, 3], 8), 3),
+    "block_id_largest": (_paged([0xFFFFFFFF, 1], 1), 0xFFFFFFFE),
+    "context": (_paged([0, 1], 9), 9),
+    "context_largest": (_paged([0, 1], 0xFFFFFFFF), 0xFFFFFFFE),
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_bad_number_on_the_device_is_an_error(fault: str, gpu: VulkanDevice) -> None:
-    with pytest.raises(IndexOutOfRangeError, match="attn"):
-        FAULTS[fault](gpu)
+    call, number = FAULTS[fault]
+    with pytest.raises(IndexOutOfRangeError, match=f"attn.* is out of range; seen: .*number {number} "):
+        call(gpu)
     assert _paged([2, 7], 4)(gpu).shape == (1, 2, 1, 8)  # an entry past the context is no fault
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_bad_number_is_an_error_of_the_c_kernel(fault: str, cpu: Device) -> None:
+    with pytest.raises(IndexOutOfRangeError, match="attn.* met an index, length or view outside its array"):
+        FAULTS[fault][0](cpu)
+
+
+# --- subgroups --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("lanes", "forward", "backward"), [(4, 4, 0), (8, 8, 8), (16, 8, 8), (32, 32, 32), (64, 32, 32)]
+)
+def test_wide_subgroups_take_the_widest_kernel_that_fits(lanes: int, forward: int, backward: int) -> None:
+    features = frozenset(f for f in CAPABILITY_FEATURES.values() if f) | {"bda"}
+    caps = replace(bare("bda"), subgroup_width=lanes, features=features)
+    for stem, entry, width in (("subgroups", "attend8", forward), ("weights_subgroups", "weights", backward)):
+        shader = narrower_spirv(f"attention/{stem}", entry, dtype=DType.F32)
+        assert shader.width(caps) == width if width else isinstance(shader.select(caps), str)
 
 
 # --- memory -----------------------------------------------------------------------------------------------------

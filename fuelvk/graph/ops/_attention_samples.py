@@ -21,6 +21,7 @@ CASES: tuple[tuple[str, tuple[int, int, int, int, int, int], dict[str, Any]], ..
     ("longer_keys", (1, 2, 2, 3, 130, 32), {}),
     ("wide_head", (1, 1, 1, 2, 65, 256), {}),
     ("odd_head", (1, 2, 1, 5, 63, 33), {}),
+    ("pairs_but_no_fours", (1, 2, 1, 5, 20, 6), {}),
     ("two_pieces", (1, 1, 1, 2, 1100, 4), {}),
     ("grouped", (2, 6, 2, 4, 9, 8), {}),
     ("causal", (1, 2, 1, 65, 65, 8), {"causal": True}),

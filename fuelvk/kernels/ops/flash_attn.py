@@ -11,7 +11,7 @@ from fuelvk.base.dtypes import FLOATS, DType
 from fuelvk.base.shapes import Layout, elements
 from fuelvk.graph.ops._attention import AttnParams
 from fuelvk.graph.registry import FusedOps
-from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv
+from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, narrower_spirv, spirv
 from fuelvk.kernels.claims import STRICT_ATTN
 from fuelvk.kernels.costs import cost_attn_cpu, cost_attn_vulkan
 from fuelvk.kernels.ops._attention import (
@@ -56,8 +56,8 @@ class Forward:
     def choices(dtype: DType) -> tuple[Forward, Forward]:
         """Returns what devices with subgroups get, then what all others do."""
         rows = spirv("attention/rows", "rows", dtype=dtype)
-        subgroups = spirv("attention/subgroups", "attend8", dtype=dtype)
-        many = None if dtype is DType.F64 else spirv("attention/many", "attend_many", dtype=dtype)
+        subgroups = narrower_spirv("attention/subgroups", "attend8", dtype=dtype)
+        many = None if dtype is DType.F64 else narrower_spirv("attention/many", "attend_many", dtype=dtype)
         return Forward(rows, subgroups, many), Forward(rows)
 
     @property
@@ -119,7 +119,7 @@ def attend(
     shaders: Forward,
 ) -> None:
     """Records dense attention of q, k, v, slopes and k_lens (None where left out) into y, the last of ``layouts``."""
-    if shaders.subgroups is None or not _in_pairs(p.D, layouts):
+    if shaders.subgroups is None or not _together(dtype, p.D, layouts):
         _by_rows(context, shaders.rows, p, inputs, y, layouts, dtype)
         return
     tile = _many_rows(context.caps, p) if _has(context.caps, shaders.many) else 0
@@ -133,11 +133,12 @@ def _has(caps: Capabilities, shader: ShaderRef | None) -> bool:
     return shader is not None and not isinstance(shader.select(caps), str)
 
 
-def _in_pairs(d: int, layouts: Sequence[Layout | None]) -> bool:
-    """True where elements 2i and 2i+1 of every row lie together on an even element of q, k, v and y."""
+def _together(dtype: DType, d: int, layouts: Sequence[Layout | None]) -> bool:
+    """True where the rows of q, k, v and y are whole aligned pairs of elements, of 16-bit ones fours."""
+    n = 4 if dtype.size == 2 else 2
     places = [layouts[i] for i in (0, 1, 2, 5)]
-    return d % 2 == 0 and all(
-        x is not None and x.strides[3] == 1 and not any(n % 2 for n in (x.offset, *x.strides[:3]))
+    return d % n == 0 and all(
+        x is not None and x.strides[3] == 1 and not any(step % n for step in (x.offset, *x.strides[:3]))
         for x in places
     )
 
@@ -200,7 +201,7 @@ def _by_many(
 ) -> None:
     count = p.B * p.Hkv * -(-p.group * p.Sq // rows)
     workers = min(count, _WORKERS_CPU)
-    span = 2 * context.caps.subgroup_width
+    span = 2 * shader.width(context.caps)
     outputs = rows * -(-p.D // (2 * span)) * 2 * span
     packed = rows * -(-p.D // KEYS) * KEYS
     stride = packed + KEYS * rows + 3 * rows * span + outputs * (2 if p.Sk > _PIECE else 1)
@@ -227,7 +228,7 @@ def _by_subgroups(
     splits = pieces if pieces > 1 and count < few else 0
     units, blocks = count * max(splits, 1), -(-min(p.Sk, _PIECE if splits else p.Sk) // KEYS)
     workers = min(units, enough_workers(context.caps, workers, units, blocks * block_steps(p.D)))
-    span = 2 * context.caps.subgroup_width
+    span = 2 * shader.width(context.caps)
     passes = -(-p.D // span)
     outputs = passes * tile * span
     stride = KEYS * tile + 3 * tile * span + outputs * (2 if p.Sk > _PIECE else 1)

@@ -13,7 +13,7 @@ from fuelvk.graph.ops._attention import AttnParams
 from fuelvk.graph.ops._attention_backward import JOINT
 from fuelvk.graph.registry import FusedOps
 from fuelvk.graph.types import OpId, PrimitiveId
-from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv
+from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, narrower_spirv, spirv
 from fuelvk.kernels.claims import (
     STRICT_ATTN_BACKWARD_K,
     STRICT_ATTN_BACKWARD_Q,
@@ -189,8 +189,8 @@ def _rows(op: _Gradients, dtype: DType) -> tuple[Registration, ...]:
         spirv("attention/weights", "weights", dtype=dtype), spirv("attention/collect", "collect", dtype=dtype)
     )
     subgroups = _Shaders(
-        spirv("attention/weights_subgroups", "weights", dtype=dtype),
-        spirv("attention/collect_subgroups", "collect", dtype=dtype),
+        narrower_spirv("attention/weights_subgroups", "weights", dtype=dtype),
+        narrower_spirv("attention/collect_subgroups", "collect", dtype=dtype),
         rows=8,
         keys=8,
         paired=True,
