@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from cpu_reference.numpy._common import Array, parameter, wide
 
 
 def kept(
-    rows: int, keys: int, k_len: int, offset: int, causal: bool, left: int | None, right: int | None
-) -> Array:
-    """Returns the [rows, keys] mask of the keys that each query row keeps; row i stands at i + offset."""
+    item: int,
+    rows: int,
+    keys: int,
+    k_lens: Array | None,
+    *,
+    causal: bool = False,
+    causal_offset: int | None = None,
+    window_left: int | None = None,
+    window_right: int | None = None,
+    k_len: int | None = None,
+) -> tuple[Array, int]:
+    """Returns the [rows, keys] mask of what each query row of a batch item keeps, and the position of its row 0."""
+    length = int(k_lens[item]) if k_lens is not None else (keys if k_len is None else k_len)
+    offset = length - rows if causal_offset is None else causal_offset
     at, j = np.arange(rows)[:, None] + offset, np.arange(keys)[None, :]
-    mask = np.broadcast_to(j < k_len, (rows, keys))
+    mask = np.broadcast_to(j < length, (rows, keys))
     if causal:
         mask = mask & (j <= at)
-    if left is not None:
-        mask = mask & (j >= at - left)
-    if right is not None:
-        mask = mask & (j <= at + right)
-    return mask
+    if window_left is not None:
+        mask = mask & (j >= at - window_left)
+    if window_right is not None:
+        mask = mask & (j <= at + window_right)
+    return mask, offset
 
 
 def scores(q: Array, k: Array, scale: float, softcap: float, slope: float | None, offset: int) -> Array:
@@ -51,21 +64,15 @@ def reference(
     k_lens: Array | None = None,
     *,
     scale: float,
-    causal: bool = False,
-    causal_offset: int | None = None,
-    window_left: int | None = None,
-    window_right: int | None = None,
     softcap: float | None = None,
-    k_len: int | None = None,
+    **masks: Any,
 ) -> Array:
     batch, q_heads, rows, _ = q.shape
     kv_heads, keys = k.shape[1], k.shape[2]
     wq, wk, wv = wide(q), wide(k), wide(v)
     out = np.zeros(q.shape, dtype=wq.dtype)
     for b in range(batch):
-        length = int(k_lens[b]) if k_lens is not None else (keys if k_len is None else k_len)
-        offset = length - rows if causal_offset is None else causal_offset
-        mask = kept(rows, keys, length, offset, causal, window_left, window_right)
+        mask, offset = kept(b, rows, keys, k_lens, **masks)
         for h in range(q_heads):
             kv = h // (q_heads // kv_heads)
             slope = None if alibi_slopes is None else float(alibi_slopes[h])

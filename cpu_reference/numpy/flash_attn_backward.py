@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from cpu_reference.numpy._common import Array, parameter, wide
@@ -17,12 +19,8 @@ def reference(
     k_lens: Array | None = None,
     *,
     scale: float,
-    causal: bool = False,
-    causal_offset: int | None = None,
-    window_left: int | None = None,
-    window_right: int | None = None,
     softcap: float | None = None,
-    k_len: int | None = None,
+    **masks: Any,
 ) -> tuple[Array, Array, Array]:
     """Returns dq, dk and dv."""
     batch, q_heads, rows, _ = q.shape
@@ -31,9 +29,7 @@ def reference(
     dq, dk, dv = np.zeros_like(wq), np.zeros_like(wk), np.zeros_like(wv)
     factor, cap = parameter(scale, q), parameter(softcap or 0.0, q)
     for b in range(batch):
-        length = int(k_lens[b]) if k_lens is not None else (keys if k_len is None else k_len)
-        offset = length - rows if causal_offset is None else causal_offset
-        mask = kept(rows, keys, length, offset, causal, window_left, window_right)
+        mask, offset = kept(b, rows, keys, k_lens, **masks)
         for h in range(q_heads):
             kv = h // (q_heads // kv_heads)
             for i in range(rows):

@@ -59,17 +59,8 @@ def by_loops(q: Array, k: Array, v: Array, slopes: Array | None, k_lens: Array |
     out = np.empty(q.shape, acc)
     group = q.shape[1] // k.shape[1]
     for b in range(q.shape[0]):
-        length = p.get("k_len", k.shape[2]) if k_lens is None else int(k_lens[b])
-        offset = p["causal_offset"] if p.get("causal_offset") is not None else length - q.shape[2]
-        mask = flash_attn.kept(
-            q.shape[2],
-            k.shape[2],
-            length,
-            offset,
-            p.get("causal", False),
-            p.get("window_left"),
-            p.get("window_right"),
-        )
+        masks = {name: value for name, value in p.items() if name not in ("scale", "softcap")}
+        mask, offset = flash_attn.kept(b, q.shape[2], k.shape[2], k_lens, **masks)
         for h in range(q.shape[1]):
             for i in range(q.shape[2]):
                 out[b, h, i] = canonical.attention_row(
