@@ -47,6 +47,45 @@ def test_eight_axes(dtype: DType, gpu: VulkanDevice, cpu: Device) -> None:
     agree("gather", (dtype, DType.I64, dtype), (x, picks), {"axis": 6}, gpu, cpu)
 
 
+@pytest.mark.parametrize("dtype", [DType.F32, DType.F64, DType.F16], ids=lambda d: d.key)
+def test_eight_axes_of_floats(dtype: DType, gpu: VulkanDevice, cpu: Device) -> None:
+    x, y = scattered(dtype, 6), scattered(dtype, 7)
+    same = (dtype, dtype)
+    agree("rsqrt", same, (x,), {}, gpu, cpu)
+    agree("clamp", same, (x,), {"min": 20, "max": 60.0}, gpu, cpu)
+    agree("log", same, (x,), {}, gpu, cpu)
+    agree("div", (*same, dtype), (x, y), {}, gpu, cpu)
+    for axis in (0, 3, 7):
+        agree("cumsum", same, (x,), {"axis": axis}, gpu, cpu)
+        agree("argmax", (dtype, DType.I64), (x,), {"axis": axis}, gpu, cpu)
+        for axes in ((axis,), (axis, 4)):
+            agree("mean", same, (x,), {"axes": axes}, gpu, cpu)
+        picks = np.ascontiguousarray(scattered(DType.I64, 8) % SHAPE[axis])[..., ::-1]
+        kinds = (dtype, DType.I64, *same)
+        agree("scatter_add", kinds, (x, picks, y), {"axis": axis}, gpu, cpu)
+        line = np.arange(2 * SHAPE[axis])[::2] // 2
+        agree("index_add", kinds, (x, line, y), {"axis": axis}, gpu, cpu)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.key)
+def test_eight_axes_by_name(dtype: DType, gpu: VulkanDevice, cpu: Device) -> None:
+    """Ops whose kernels take contiguous inputs: the plan copies the views."""
+    import fuelvk as fv
+
+    x = scattered(dtype, 9)
+    calls: tuple[tuple[str, tuple[Any, ...], dict[str, Any]], ...] = (
+        ("tril", (x,), {"k": 1}),
+        ("triu", (x,), {"k": -1}),
+        ("index_select", (x, np.array([2, 0, 1, 1])), {"axis": 3}),
+        ("write_slice", (x, x[:, :, :, 1:], np.array([1])), {"axis": 3, "wrap": True}),
+        ("write_slice", (x, x[:, 1:], None), {"axis": 1, "start": 1}),
+        ("cast", (x,), {"dtype": DType.F32}),
+    )
+    for name, inputs, params in calls:
+        got, want = (fv.call(name, *inputs, device=d, **params) for d in (gpu, cpu))
+        assert got.tobytes() == want.tobytes(), name
+
+
 @pytest.mark.parametrize("name", ["sum", "max"])
 def test_reductions_of_eight_axes(name: str, gpu: VulkanDevice, cpu: Device) -> None:
     import fuelvk as fv

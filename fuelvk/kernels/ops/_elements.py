@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -95,6 +95,12 @@ def padded(shape: Sequence[int], rank: int, fill: int) -> tuple[int, ...]:
     return (fill,) * (rank - len(shape)) + tuple(shape)
 
 
+def outer_offsets(shape: Shape, strides: Sequence[Shape], rank: int) -> Iterator[tuple[int, ...]]:
+    """Yields where every operand's part begins, for each place of the axes before the last ``rank``."""
+    for index in itertools.product(*(range(n) for n in shape[:-rank])):
+        yield tuple(sum(i * s for i, s in zip(index, walked, strict=False)) for walked in strides)
+
+
 def copy_shaders() -> tuple[ShaderRef, ...]:
     """Returns every shader ``copy_strided`` may use, the last ones only where a device has them."""
     small = (spirv("movement/copy", "copy", bytes=b, shape="small") for b in (1, 2, 4, 8))
@@ -155,7 +161,7 @@ def _copy_box(
         return
     if _by_rows(context, size, source, target, shape, views):
         return
-    outer, inner = shape[:-_COPY_RANK], shape[-_COPY_RANK:]
+    inner = shape[-_COPY_RANK:]
     count = elements(inner)
     small = spirv("movement/copy", "copy", bytes=size, shape="small")
     shader = wide_or_small(small, _wide_copy() if size == 8 else None, context.caps, count)
@@ -163,8 +169,8 @@ def _copy_box(
     flat = len(inner) == 1 and all(v.strides[-1] == 1 for v in views)
     extents = padded(inner, _COPY_RANK, 1)[1:]
     walks = [padded(v.strides[-_COPY_RANK:], _COPY_RANK, 0) for v in views]
-    for index in itertools.product(*(range(n) for n in outer)):
-        starts = [v.offset + sum(i * s for i, s in zip(index, v.strides, strict=False)) for v in views]
+    for offsets in outer_offsets(shape, [v.strides for v in views], _COPY_RANK):
+        starts = [v.offset + offset for v, offset in zip(views, offsets, strict=True)]
         context.dispatch(
             shader,
             groups,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from fuelvk.base.dtypes import DType
 from fuelvk.graph.types import PrimitiveId
@@ -11,9 +10,8 @@ from fuelvk.kernels._cpu import c_kernel, numpy_reference
 from fuelvk.kernels._vulkan import CONTIGUOUS, ShaderRef, vulkan
 from fuelvk.kernels.claims import STRICT_EXACT
 from fuelvk.kernels.ops._elements import also_of
-from fuelvk.kernels.ops._rows import fits_index
 from fuelvk.kernels.primitive_costs import primitive_cost_cpu, primitive_cost_vulkan
-from fuelvk.kernels.types import KernelCaps, Registration, Shapes
+from fuelvk.kernels.types import Admits, KernelCaps, Registration
 
 
 def movement(
@@ -26,8 +24,8 @@ def movement(
     optional: Sequence[ShaderRef],
     function: str,
     wrapper: str,
+    admits: Admits,
     caps: KernelCaps = CONTIGUOUS,
-    admits: Callable[[Shapes, Mapping[str, Any], Any], str | None] = fits_index,
 ) -> tuple[Registration, ...]:
     """Returns the Vulkan, C and NumPy rows; ``optional`` shaders are used only where a device has them."""
     op_id = PrimitiveId(op)

@@ -21,8 +21,6 @@ from fuelvk.kernels.types import Admits, CostFunction, PrecisionGuarantee, Regis
 if TYPE_CHECKING:
     from fuelvk.vulkan import Buffer
 
-# Kernels index with 32 signed bits.
-MAX_ELEMENTS = 2**31 - 1
 _ROW_THREADS = 64
 # Steps in which a row's first cache lines are fetched, at most: 4,096 F64 columns by 4 lanes.
 _ARRIVAL = 128
@@ -42,16 +40,6 @@ def row_groups(shader: ShaderRef, context: VulkanContext, rows: int) -> tuple[in
     """Returns the grid for ``rows`` rows: a workgroup each, or a subgroup each where the variant has a width."""
     width = int(shader.variant(context.caps).axes.get("width", 0))
     return context.fold(-(-rows // (_ROW_THREADS // width if width else 1)))
-
-
-def fits_index(shapes: Shapes, params: Mapping[str, Any], capabilities: Any) -> str | None:
-    """The ``admits`` of kernels that index elements with 32 bits."""
-    largest = max((elements(s) for s in shapes if s is not None), default=0)
-    return (
-        None
-        if largest <= MAX_ELEMENTS
-        else f"an operand of {largest} elements; this kernel indexes {MAX_ELEMENTS}"
-    )
 
 
 def in_passes(passes: int) -> Admits:

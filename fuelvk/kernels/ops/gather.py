@@ -14,12 +14,21 @@ from fuelvk.base.shapes import Layout, Shape, collapse, elements, normalize_axis
 from fuelvk.graph.primitives._moving import refuse_outside
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv
 from fuelvk.kernels.ops._division import WHOLE, Plan, axes, divided, divisible
-from fuelvk.kernels.ops._elements import copy_shaders, gathered, grid, padded, wide_or_small
+from fuelvk.kernels.ops._elements import (
+    copy_shaders,
+    gathered,
+    grid,
+    outer_offsets,
+    padded,
+    wide_or_small,
+)
 from fuelvk.kernels.ops._movement import movement
 from fuelvk.kernels.ops._window import POINTED, picks, window_shader, windows
 from fuelvk.kernels.types import KernelCaps, Registration, Shapes
 
 _RANK = 5
+# With more axes than that there is a dispatch for every place of the outer ones, or a copy first where those are many.
+_MOST_DISPATCHES = 64
 _PARAMS = struct.Struct("<3IiI3i5I10i")
 
 
@@ -72,8 +81,7 @@ def _on_vulkan(dtype: DType, index: DType) -> Callable[..., None]:
         inputs: Any, outputs: Any, layouts: Any, params: Mapping[str, Any], context: VulkanContext
     ) -> None:
         target = layouts[-1]
-        n = elements(target.shape)
-        if not n:
+        if 0 in target.shape:
             return
         axis = normalize_axis(params["axis"], len(target.shape))
         extent = layouts[0].shape[axis]
@@ -81,32 +89,24 @@ def _on_vulkan(dtype: DType, index: DType) -> Callable[..., None]:
         chosen = picks(context, index, inputs[1], layouts[1], extent, params)
         x, indices, places = inputs[0], chosen.buffer, chosen.layout.broadcast_to(target.shape)
         shape, strides = walk(source, places, axis)
-        if len(shape) > _RANK:
-            x, source = gathered(context, dtype, x, source)
+        if elements(shape[:-_RANK]) > _MOST_DISPATCHES:
+            x, dense = gathered(context, dtype, x, layouts[0])
+            source = dense.broadcast_to(source.shape)
             kind = index if chosen.buffer is inputs[1] else DType.U32
-            indices, places = gathered(context, kind, indices, places)
+            indices, dense = gathered(context, kind, indices, chosen.layout)
+            places = dense.broadcast_to(target.shape)
             shape, strides = walk(source, places, axis)
+        inner = shape[-_RANK:]
+        n = elements(inner)
         shader = wide_or_small(small, wide, context.caps, n)
         groups = grid(shader, context, n)
-        context.dispatch(
-            shader,
-            groups,
-            (x, indices, outputs[0], chosen.errors),
-            0b1100,
-            _PARAMS.pack(
-                n,
-                groups[0],
-                extent,
-                source.strides[axis],
-                chosen.words,
-                source.offset,
-                places.offset,
-                target.offset,
-                chosen.slot,
-                *padded(shape, _RANK, 1)[1:],
-                *(s for walked in strides for s in padded(walked, _RANK, 0)),
-            ),
-        )
+        numbers = (n, groups[0], extent, source.strides[axis], chosen.words)
+        extents = padded(inner, _RANK, 1)[1:]
+        steps = [s for walked in strides for s in padded(walked[-_RANK:], _RANK, 0)]
+        for number, (x0, places0) in enumerate(outer_offsets(shape, strides, _RANK)):
+            starts = (source.offset + x0, places.offset + places0, target.offset + number * n)
+            words = _PARAMS.pack(*numbers, *starts, chosen.slot, *extents, *steps)
+            context.dispatch(shader, groups, (x, indices, outputs[0], chosen.errors), 0b1100, words)
 
     return kernel
 
