@@ -164,6 +164,29 @@ def c_kernels() -> Iterator[Finding]:
         yield Finding("C kernels", Status.BAD, c.why_missing(), advice)
 
 
+def evidence() -> Iterator[Finding]:
+    """The ledgers, and the kernels whose present revision none of them knows."""
+    from fuelvk.evidence import book
+    from fuelvk.optimizer.trust import claims_of
+    from fuelvk.registry import default_kernel_registry
+
+    ledgers = book()
+    trust = f"FUELVK_TRUST is {env.get('FUELVK_TRUST')}"
+    yield Finding("evidence", Status.OK, f"ledgers of {len(ledgers.places())} devices; {trust}")
+    for problem in ledgers.problems:
+        yield Finding("evidence", Status.NOTE, problem)
+    stale: dict[str, None] = {}
+    for op_id, _, impl in default_kernel_registry():
+        if claims_of(impl.precision) and not ledgers.of_revision(str(impl.revision)):
+            stale[f"{op_id.name.lower()} {impl.name}"] = None
+    if stale:
+        named = ", ".join(list(stale)[:3]) + (", ..." if len(stale) > 3 else "")
+        advice = "fuelvk verify --changed, and the same with --device cpu: edited kernels are passed over until then"
+        yield Finding(
+            "evidence", Status.NOTE, f"{len(stale)} kernels were never verified as they are: {named}", advice
+        )
+
+
 def cache() -> Iterator[Finding]:
     """The cache folder and what lies in it."""
     root = env.cache_dir()

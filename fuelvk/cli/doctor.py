@@ -25,6 +25,7 @@ _CHECKS: tuple[tuple[str, Check], ...] = (
     ("shaders", _checks.shaders),
     ("compiler", _checks.compilers),
     ("C kernels", _checks.c_kernels),
+    ("evidence", _checks.evidence),
     ("cache", _checks.cache),
     ("model", _checks.model),
     ("smoke dispatch", _checks.smoke),

@@ -256,6 +256,23 @@ def test_a_stale_kernel_is_passed_over_with_a_warning_that_says_what_mends_it(
     fv.call("exp", x, device=gpu, backend="vulkan", tolerance=Tolerance.relative(1e-3))
 
 
+def test_the_doctor_names_kernels_that_no_ledger_knows(ledgers: Path) -> None:
+    from fuelvk.cli._checks import Status, evidence
+
+    *_, note = evidence()
+    assert note.status is Status.NOTE and "never verified" in note.found
+    assert note.advice is not None and "fuelvk verify --changed" in note.advice
+    everything = [
+        replace(record(i, c, b), op=op.name)
+        for op, b, i in implementations()
+        for c in claims_of(i.precision)[:1]
+    ]
+    update(ledgers, THERE, everything)
+    forget()
+    (fine,) = evidence()
+    assert fine.status is Status.OK and "FUELVK_TRUST is" in fine.found
+
+
 _README = """
 import warnings
 from fuelvk.evidence import books
