@@ -1,4 +1,4 @@
-"""Kernels of argmax and argmin: rows by workgroups in blocks, or columns by invocations.
+"""Kernels of argmax and argmin: rows by workgroups in blocks or by teams, or columns by invocations.
 
 Beyond the reach of 32-bit indices the kept axes are cut into parts, and a longer row into ranges: the best of each
 range is joined to the best so far, whose index is 64 bits wide.
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 _PARAMS = struct.Struct("<4I2i2I4i")
 _CANDIDATES, _PARTIAL, _FIRST = 1, 2, 4
 _THREADS = 64
+# Rows that CPU drivers take by teams: how many and how long they are at least.
+_TEAMS = struct.Struct("<4I2iI2i")
+_TEAM, _LEAST_ROWS, _LEAST_LENGTH = 8, 32, 64
 # From this many results on an invocation may look for each alone, where their elements lie side by side.
 _MANY = 1024
 
@@ -59,6 +62,10 @@ def _shaders(op: str, dtype: DType) -> tuple[ShaderRef, ShaderRef, ShaderRef]:
     return rows, columns, join
 
 
+def _team_shader(op: str, dtype: DType) -> ShaderRef:
+    return spirv("reduce/arg_teams", f"{op}_teams", dtype=dtype)
+
+
 class _Search:
     """Records the search along the middle axis of walks."""
 
@@ -66,6 +73,7 @@ class _Search:
         self.context = context
         self.size, self.wide = dtype.size, dtype.accumulator.size
         self.in_rows, self.in_columns, self.join = _shaders(op, dtype)
+        self.in_teams = _team_shader(op, dtype)
 
     def run(self, x: Buffer, x0: int, walk: Walk, y: Buffer, y0: int) -> None:
         """Writes where the elements are that are looked for, I64, to ``y`` from element ``y0``."""
@@ -96,6 +104,8 @@ class _Search:
         items = walk.outer * walk.inner
         strides = (walk.outer_stride, walk.step, walk.inner_stride)
         n, flags, found, context = walk.n, 0, y, self.context
+        if self._by_teams(x, x0, walk, y, y0, last):
+            return
 
         def dispatch(blocks: int, target: Buffer, flags: int, y0: int) -> None:
             many = items >= _MANY and abs(walk.inner_stride) < abs(walk.step)
@@ -115,6 +125,20 @@ class _Search:
             dispatch(blocks, partial, flags | _PARTIAL, 0)
             n, flags, found = blocks, _CANDIDATES, partial
         dispatch(1, y, flags | last, y0)
+
+    def _by_teams(self, x: Buffer, x0: int, walk: Walk, y: Buffer, y0: int, flags: int) -> bool:
+        """Records the search by teams where a CPU driver gains by it; returns whether it did."""
+        shader, caps, items = self.in_teams, self.context.caps, walk.outer * walk.inner
+        if caps.device_type != "cpu" or walk.step != 1 or items < _LEAST_ROWS or walk.n < _LEAST_LENGTH:
+            return False
+        across = walk.inner_stride if walk.inner > 1 else 0
+        even = not (x0 % 2 or walk.outer_stride % 2 or across % 2)
+        if not even or isinstance(shader.select(caps), str) or most_iterations(caps, walk.n) < walk.n:
+            return False
+        groups = self.context.fold(-(-items * _TEAM // shader.workgroup(caps)[0]))
+        words = (items, walk.n, groups[0], flags, x0, y0, walk.inner, walk.outer_stride, across)
+        self.context.dispatch(shader, groups, (x, y), 0b10, _TEAMS.pack(*words))
+        return True
 
     def _join(
         self,
@@ -169,7 +193,7 @@ def _rows(op: str, dtype: DType) -> tuple[Registration, ...]:
     )
     cost = primitive_cost_cpu(op, dtypes)
     return (
-        also_of(row, *_shaders(op, dtype)[1:], *copy_shaders()),
+        also_of(row, *_shaders(op, dtype)[1:], _team_shader(op, dtype), *copy_shaders()),
         c_kernel(
             op_id,
             dtypes,

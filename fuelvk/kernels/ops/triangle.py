@@ -11,15 +11,20 @@ from fuelvk.base.dtypes import DType
 from fuelvk.base.shapes import elements
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv
 from fuelvk.kernels.ops._division import divided, divisible, together
-from fuelvk.kernels.ops._elements import copy_shaders, grid, wide_or_small
+from fuelvk.kernels.ops._elements import LEAST_ROW, WIDE_FROM, copy_shaders, grid, row_parts, wide_or_small
 from fuelvk.kernels.ops._movement import movement
 from fuelvk.kernels.types import Registration, Shapes
 
 _PARAMS = struct.Struct("<4Ii3I")
+_ROWS = struct.Struct("<5IiI2iI2i")
 
 
 def _shader(size: int, shape: str = "small") -> ShaderRef:
     return spirv("movement/triangle", "one_triangle", bytes=size, shape=shape)
+
+
+def _row_shader(size: int) -> ShaderRef:
+    return spirv("movement/triangle_rows", "triangle_rows", bytes=size)
 
 
 def _diagonal(k: int, rows: int, columns: int) -> int:
@@ -45,7 +50,7 @@ def _moved(params: Mapping[str, Any], starts: Mapping[int, int], shapes: Shapes)
 
 
 def _on_vulkan(size: int, upper: bool) -> Callable[..., None]:
-    small, wide = _shader(size), _shader(size, "wide")
+    small, wide, by_rows = _shader(size), _shader(size, "wide"), _row_shader(size)
 
     def kernel(
         inputs: Any, outputs: Any, layouts: Any, params: Mapping[str, Any], context: VulkanContext
@@ -55,6 +60,13 @@ def _on_vulkan(size: int, upper: bool) -> Callable[..., None]:
             return
         rows, columns = shape[-2:]
         k = _diagonal(params["k"], rows, columns)
+        if columns * size >= 8 * LEAST_ROW and n * size >= 8 * WIDE_FROM:
+            if not isinstance(by_rows.select(context.caps), str):
+                cut = row_parts(by_rows, context, n // columns, columns * size // 8)
+                ends = (rows, columns, k, upper, layouts[0].offset, layouts[-1].offset)
+                words = _ROWS.pack(*cut.head, cut.parts, cut.words, *ends)
+                context.dispatch(by_rows, cut.groups, (inputs[0], outputs[0]), 0b10, words)
+                return
         shader = wide_or_small(small, wide, context.caps, n)
         groups = grid(shader, context, n)
         context.dispatch(
@@ -76,7 +88,7 @@ def _rows(op: str, dtype: DType) -> tuple[Registration, ...]:
         on_vulkan=divided(_on_vulkan(dtype.size, op == "triu"), together(), dtypes, shift=_moved),
         on_cpu=_on_cpu(function, op == "triu"),
         shader=_shader(dtype.size),
-        optional=(_shader(dtype.size, "wide"), *copy_shaders()),
+        optional=(_shader(dtype.size, "wide"), _row_shader(dtype.size), *copy_shaders()),
         function=function,
         wrapper=__file__,
         admits=divisible(together(), dtypes),
