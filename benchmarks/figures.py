@@ -93,10 +93,15 @@ FIGURES: tuple[Figure, ...] = (
         bar=Bar(2),
         subject="fuelvk-threads0",
     ),
-    Figure("add16m_gbs", "GB/s", "add of 16M", lower=False, bar=Bar(times_best_peer=2)),
     Figure("copy_gbs", "GB/s", "device copy of 64 MiB", lower=False),
-    Figure("mul16m_gbs", "GB/s", "mul of 16M", lower=False, bar=Bar(times_best_peer=2)),
-    Figure("relu16m_gbs", "GB/s", "relu of 16M", lower=False, bar=Bar(times_best_peer=2)),
+    *(
+        Figure(f"{name}16m_gbs", "GB/s", title, lower=False, bar=bar)
+        for name in ("add", "mul", "relu")
+        for title, bar in (
+            (f"{name} of 16M", Bar(times_best_peer=2)),
+            (f"{name}, beside NumPy", Bar(times_numpy=0.7)),
+        )
+    ),
     *(
         Figure(f"{name}_gbs", "GB/s", title, lower=False, bar=Bar(times_copy=0.6))
         for name, title in (
@@ -110,6 +115,16 @@ FIGURES: tuple[Figure, ...] = (
             ("cast_bf16", "F32 to BF16"),
             ("cast_f32", "F16 to F32"),
             ("cast_i32", "F32 to I32"),
+            ("cast_f8", "F32 to F8E4M3"),
+            ("cast_i64", "F32 to I64"),
+            ("cast_u8", "F32 to U8"),
+            ("cast_f64_u8", "F64 to U8"),
+            ("cast_i64_f32", "I64 to F32"),
+            ("tril", "lower triangle"),
+            ("gather_rows", "gather along the last axis, I32"),
+            ("gather_columns", "gather along the first axis, I64"),
+            ("less_f64", "F64 less than F64"),
+            ("less_u8", "U8 less than U8"),
         )
     ),
     Figure("up_gbs", "GB/s", "64 MiB to the device", lower=False),

@@ -182,7 +182,9 @@ def reductions(device: Any) -> None:
 
 MOVEMENT = (
     "copy_gbs", "mul16m_gbs", "relu16m_gbs", "transpose_gbs", "flip_gbs", "roll_gbs", "concat_gbs", "pad_gbs",
-    "rows_gbs", "cast_f16_gbs", "cast_bf16_gbs", "cast_f32_gbs", "cast_i32_gbs",
+    "rows_gbs", "cast_f16_gbs", "cast_bf16_gbs", "cast_f32_gbs", "cast_i32_gbs", "cast_f8_gbs", "cast_i64_gbs",
+    "cast_u8_gbs", "cast_f64_u8_gbs", "cast_i64_f32_gbs", "tril_gbs", "gather_rows_gbs", "gather_columns_gbs",
+    "less_f64_gbs", "less_u8_gbs",
 )  # fmt: skip
 
 
@@ -196,6 +198,9 @@ def movement(device: Any) -> None:
     half = _resident(array[:, : side // 2].copy(), device)
     short = _resident(array.astype(np.float16), device)
     order = _resident(np.random.default_rng(3).permutation(side), device)
+    double, long, byte = (_resident(array.astype(kind), device) for kind in (np.float64, np.int64, np.uint8))
+    picks = np.random.default_rng(4).integers(0, side, (side, side))
+    across, down = _resident(picks.astype(np.int32), device), _resident(picks, device)
     calls: dict[str, tuple[int, Callable[..., Any], tuple[Any, ...]]] = {
         "copy": (nbytes, ops.copy, (x,)),
         "mul16m": (12 * timing.BIG, lambda a, b: a * b, (x, other)),
@@ -210,6 +215,16 @@ def movement(device: Any) -> None:
         "cast_bf16": (6 * timing.BIG, lambda a: ops.cast(a, dtype="bf16"), (x,)),
         "cast_f32": (6 * timing.BIG, lambda a: ops.cast(a, dtype="f32"), (short,)),
         "cast_i32": (nbytes, lambda a: ops.cast(a, dtype="i32"), (x,)),
+        "cast_f8": (5 * timing.BIG, lambda a: ops.cast(a, dtype="f8e4m3"), (x,)),
+        "cast_i64": (12 * timing.BIG, lambda a: ops.cast(a, dtype="i64"), (x,)),
+        "cast_u8": (5 * timing.BIG, lambda a: ops.cast(a, dtype="u8"), (x,)),
+        "cast_f64_u8": (9 * timing.BIG, lambda a: ops.cast(a, dtype="u8"), (double,)),
+        "cast_i64_f32": (12 * timing.BIG, lambda a: ops.cast(a, dtype="f32"), (long,)),
+        "tril": (nbytes, ops.tril, (x,)),
+        "gather_rows": (12 * timing.BIG, lambda a, i: ops.gather(a, i, axis=1), (x, across)),
+        "gather_columns": (16 * timing.BIG, lambda a, i: ops.gather(a, i, axis=0), (x, down)),
+        "less_f64": (17 * timing.BIG, lambda a: a < a, (double,)),
+        "less_u8": (3 * timing.BIG, lambda a: a < a, (byte,)),
     }
     for name, (moved, function, inputs) in calls.items():
         if wants(f"{name}_gbs"):

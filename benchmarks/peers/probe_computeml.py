@@ -56,12 +56,14 @@ if wants("rt_us", "rt_up_us"):
     check_sum(resident(), a, b)
     emit(rt_us=median(resident, 200) * 1e6)
     emit(rt_up_us=median(uploaded, 200) * 1e6)
-if wants("add16m_gbs", "up_gbs", "down_gbs"):
+if wants("add16m_gbs", "mul16m_gbs", "relu16m_gbs", "up_gbs", "down_gbs"):
     x, y = big()
     emit(up_gbs=gbs(4 * BIG, median(lambda: context.asarray(x), 5)))
     left, right, out = context.asarray(x), context.asarray(y), context.empty((BIG,))
     emit(add16m_gbs=gbs(12 * BIG, median(waited(lambda: cml.ops.add(left, right, out=out)), 9)))
     emit(down_gbs=gbs(4 * BIG, median(out.numpy, 5)))
+    emit(mul16m_gbs=gbs(12 * BIG, median(waited(lambda: cml.ops.mul(left, right, out=out)), 9)))
+    emit(relu16m_gbs=gbs(8 * BIG, median(waited(lambda: cml.ops.relu(left, out=out)), 9)))
 if wants("mm1024_gflops"):
     p, q = matrices()
     left, right, out = context.asarray(p), context.asarray(q), context.empty((SIDE, SIDE))

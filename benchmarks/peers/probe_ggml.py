@@ -77,6 +77,8 @@ tensor_set = function("backend_tensor_set", None, POINTER, POINTER, SIZE, SIZE)
 tensor_get = function("backend_tensor_get", None, POINTER, POINTER, SIZE, SIZE)
 compute = function("backend_graph_compute", INT, POINTER, POINTER)
 add = function("add", POINTER, POINTER, POINTER, POINTER)
+mul = function("mul", POINTER, POINTER, POINTER, POINTER)
+relu = function("relu", POINTER, POINTER, POINTER)
 mul_mat = function("mul_mat", POINTER, POINTER, POINTER, POINTER)
 soft_max = function("soft_max", POINTER, POINTER, POINTER)
 rms_norm = function("rms_norm", POINTER, POINTER, POINTER, FLOAT)
@@ -119,17 +121,17 @@ def get(source, *shape):
     return array
 
 
-def sum_of(n):
+def pair_of(n, op):
     def describe(context):
         left, right = tensor(context, F32, n), tensor(context, F32, n)
-        return (left, right), add(context, left, right)
+        return (left, right), op(context, left, right)
 
     return build(describe)
 
 
 if wants("rt_us", "rt_up_us"):
     a, b = small()
-    (left, right), out, graph = sum_of(SMALL)
+    (left, right), out, graph = pair_of(SMALL, add)
     put(left, a)
     put(right, b)
 
@@ -147,11 +149,19 @@ if wants("rt_us", "rt_up_us"):
     emit(rt_up_us=median(uploaded, 200) * 1e6)
 if wants("add16m_gbs", "up_gbs", "down_gbs"):
     x, y = big()
-    (left, right), out, graph = sum_of(BIG)
+    (left, right), out, graph = pair_of(BIG, add)
     put(right, y)
     emit(up_gbs=gbs(4 * BIG, median(lambda: put(left, x), 5)))
     emit(add16m_gbs=gbs(12 * BIG, median(lambda: compute(backend, graph), 9)))
     emit(down_gbs=gbs(4 * BIG, median(lambda: get(out, BIG), 5)))
+if wants("mul16m_gbs", "relu16m_gbs"):
+    x, y = big()
+    for name, count, op in (("mul", 12, mul), ("relu", 8, lambda context, left, _: relu(context, left))):
+        (left, right), out, graph = pair_of(BIG, op)
+        put(left, x)
+        if name == "mul":
+            put(right, y)
+        emit(**{f"{name}16m_gbs": gbs(count * BIG, median(lambda graph=graph: compute(backend, graph), 9))})
 if wants("mm1024_gflops"):
     p, q = matrices()
 

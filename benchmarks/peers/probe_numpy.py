@@ -27,10 +27,12 @@ if wants("rt_us", "rt_up_us"):
     a, b = small()
     seconds = median(lambda: a + b, 2000)
     emit(rt_us=seconds * 1e6, rt_up_us=seconds * 1e6)
-if wants("add16m_gbs", "up_gbs", "down_gbs"):
+if wants("add16m_gbs", "mul16m_gbs", "relu16m_gbs", "up_gbs", "down_gbs"):
     x, y = big()
     z = np.empty_like(x)
     emit(add16m_gbs=gbs(12 * BIG, median(lambda: np.add(x, y, out=z), 9)))
+    emit(mul16m_gbs=gbs(12 * BIG, median(lambda: np.multiply(x, y, out=z), 9)))
+    emit(relu16m_gbs=gbs(8 * BIG, median(lambda: np.maximum(x, 0, out=z), 9)))
     copy = gbs(4 * BIG, median(lambda: np.copyto(z, x), 5))
     emit(up_gbs=copy, down_gbs=copy)
 if wants("argmax_ms", "cumsum_ms"):

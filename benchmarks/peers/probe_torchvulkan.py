@@ -50,13 +50,15 @@ if wants("rt_us", "rt_up_us"):
     check_sum((left + right).cpu().numpy(), a, b)
     emit(rt_us=median(lambda: (left + right).cpu().numpy(), 200) * 1e6)
     emit(rt_up_us=median(lambda: (ta.to("vulkan") + tb.to("vulkan")).cpu().numpy(), 200) * 1e6)
-if wants("add16m_gbs", "up_gbs", "down_gbs"):
+if wants("add16m_gbs", "mul16m_gbs", "relu16m_gbs", "up_gbs", "down_gbs"):
     x, y = (torch.from_numpy(v) for v in big())
     emit(up_gbs=gbs(4 * BIG, median(waited(lambda: x.to("vulkan")), 5)))
     left, right = x.to("vulkan"), y.to("vulkan")
     out = torch.empty_like(left)
     emit(add16m_gbs=gbs(12 * BIG, median(waited(lambda: torch.add(left, right, out=out)), 9)))
     emit(down_gbs=gbs(4 * BIG, median(out.cpu, 5)))
+    emit(mul16m_gbs=gbs(12 * BIG, median(waited(lambda: torch.mul(left, right, out=out)), 9)))
+    emit(relu16m_gbs=gbs(8 * BIG, median(waited(lambda: torch.relu(left)), 9)))
 if wants("mm1024_gflops"):
     p, q = matrices()
     left, right = torch.from_numpy(p).to("vulkan"), torch.from_numpy(q).to("vulkan")

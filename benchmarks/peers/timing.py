@@ -7,6 +7,7 @@ keeps those it reached. The figures:
     rt_us            a 1,024-element F32 add of resident inputs, result back as a NumPy array
     rt_up_us         the same from NumPy to NumPy: both inputs uploaded each time
     add16m_gbs       a 16Mi-element F32 add, resident, waited for (12 bytes an element)
+    mul16m_gbs, relu16m_gbs the same of mul, and of relu (8 bytes an element)
     up_gbs, down_gbs 64 MiB from NumPy to the device and back
     argmax_ms, cumsum_ms    along the rows of 4096 x 4096 F32, resident, waited for
     NAME_ns          an elementary function of 4Mi F32 elements, resident, waited for: time of one element
