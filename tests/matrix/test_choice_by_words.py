@@ -27,7 +27,7 @@ def test_every_tail(tail: int, dtype: DType, gpu: VulkanDevice, cpu: Device) -> 
         agree("masked_fill", (dtype, DType.BOOL, dtype), (a, m), {"value": 101}, gpu, cpu)
 
 
-@pytest.mark.parametrize("dtype", (*FLOATS, *INTEGERS), ids=lambda d: d.key)
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS], ids=lambda d: d.key)
 @pytest.mark.parametrize("op", ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"])
 def test_every_comparison(op: str, dtype: DType, gpu: VulkanDevice, cpu: Device) -> None:
     """Every tail, either operand or neither a single element, NaN, and starts on a word and within one."""

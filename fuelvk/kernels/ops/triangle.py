@@ -60,13 +60,13 @@ def _on_vulkan(size: int, upper: bool) -> Callable[..., None]:
             return
         rows, columns = shape[-2:]
         k = _diagonal(params["k"], rows, columns)
-        if columns * size >= 8 * LEAST_ROW and n * size >= 8 * WIDE_FROM:
-            if not isinstance(by_rows.select(context.caps), str):
-                cut = row_parts(by_rows, context, n // columns, columns * size // 8)
-                ends = (rows, columns, k, upper, layouts[0].offset, layouts[-1].offset)
-                words = _ROWS.pack(*cut.head, cut.parts, cut.words, *ends)
-                context.dispatch(by_rows, cut.groups, (inputs[0], outputs[0]), 0b10, words)
-                return
+        long = columns * size >= 8 * LEAST_ROW and n * size >= 8 * WIDE_FROM
+        if long and not isinstance(by_rows.select(context.caps), str):
+            cut = row_parts(by_rows, context, n // columns, columns * size // 8)
+            ends = (rows, columns, k, upper, layouts[0].offset, layouts[-1].offset)
+            words = _ROWS.pack(*cut.head, cut.parts, cut.words, *ends)
+            context.dispatch(by_rows, cut.groups, (inputs[0], outputs[0]), 0b10, words)
+            return
         shader = wide_or_small(small, wide, context.caps, n)
         groups = grid(shader, context, n)
         context.dispatch(
