@@ -45,7 +45,8 @@ def equal(a: Array, b: Array) -> None:
 def test_decode_gives_prefill_bits_over_several_pieces(dtype: str, gpu: VulkanDevice) -> None:
     """One query (its pieces in parallel), eight, and all of them, behind caches of several lengths."""
     takes(gpu, dtype)
-    q, k, v = (draw(i, 1, h, 2100, 32, dtype=dtype) for i, h in enumerate((8, 2, 2)))
+    heads = (8, 2, 2) if gpu.vk.caps.subgroup_width >= 8 else (2, 1, 1)  # elsewhere only the slow kernels run
+    q, k, v = (draw(i, 1, h, 2100, 32, dtype=dtype) for i, h in enumerate(heads))
     params = {"scale": 0.2, "causal": True}
     rows = (0, 1023, 1024, 2047, 2099)
     whole = fv.call("flash_attn", q, k, v, device=gpu, **params)

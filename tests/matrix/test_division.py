@@ -268,7 +268,7 @@ def test_parts_give_the_same_bytes(
         known = (*shapes, *op.shape_rule(shapes, params))
         impl = impl_on(gpu.capabilities, call.op, call.dtypes, known, params)
         reason = impl.admits(known, params, gpu.capabilities)
-        assert reason is None or "lacks" in reason, reason
+        assert reason is None or "lacks" in reason or "no variant" in reason, reason
         agree(call.op, call.dtypes, call.inputs, call.params, gpu, cpu)
 
     monkeypatch.setattr(VulkanContext, "dispatch", counted)
