@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fuelvk.base.dtypes import FLOATS, INTEGERS, DType
+from fuelvk.base.dtypes import FLOATS, INDICES, INTEGERS, DType
 from fuelvk.kernels.ops import _choose
 from fuelvk.runtime.devices import Device, VulkanDevice
 from tests.matrix.test_strided_primitives import agree
@@ -67,6 +67,20 @@ def test_arguments_by_teams(op: str, dtype: DType, gpu: VulkanDevice, cpu: Devic
             x[rng.random(x.shape) < nans] = np.nan
             agree(op, (dtype, DType.I64), (x,), {"axis": 1}, gpu, cpu)
             agree(op, (dtype, DType.I64), (x[:, : n & ~1],), {"axis": 1}, gpu, cpu)
+
+
+@pytest.mark.parametrize("index", INDICES, ids=lambda d: d.key)
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.key)
+def test_gather_by_rows(dtype: DType, index: DType, gpu: VulkanDevice, cpu: Device) -> None:
+    """Rows that begin anywhere in a word, either axis, repeated sources and transposed ones."""
+    rng = np.random.default_rng(9)
+    for shape in ((3, 41, 701), (60, 512)):
+        x = rng.integers(1, 100, shape).astype(dtype.numpy)
+        for axis in (-1, -2):
+            picks = rng.integers(0, shape[axis], shape).astype(index.numpy)
+            agree("gather", (dtype, index, dtype), (x, picks), {"axis": axis}, gpu, cpu)
+            turned = np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2)
+            agree("gather", (dtype, index, dtype), (turned, picks), {"axis": axis}, gpu, cpu)
 
 
 def test_words_are_used_where_a_device_has_them(gpu: VulkanDevice) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,25 +15,37 @@ from fuelvk.graph.primitives._moving import refuse_outside
 from fuelvk.kernels._vulkan import ShaderRef, VulkanContext, spirv
 from fuelvk.kernels.ops._division import WHOLE, Plan, axes, divided, divisible
 from fuelvk.kernels.ops._elements import (
+    LEAST_ROW,
+    WIDE_FROM,
     copy_shaders,
     gathered,
     grid,
     outer_offsets,
     padded,
+    row_parts,
     wide_or_small,
 )
 from fuelvk.kernels.ops._movement import movement
 from fuelvk.kernels.ops._window import POINTED, picks, window_shader, windows
 from fuelvk.kernels.types import KernelCaps, Registration, Shapes
 
+if TYPE_CHECKING:
+    from fuelvk.vulkan import Buffer
+
 _RANK = 5
 # With more axes than that there is a dispatch for every place of the outer ones, or a copy first where those are many.
 _MOST_DISPATCHES = 64
+_ROW_AXES = 3
+_ROWS = struct.Struct("<5I2iI2iI3i3I6i")
 _PARAMS = struct.Struct("<3IiI3i5I10i")
 
 
 def _shader(size: int, shape: str = "small") -> ShaderRef:
     return spirv("movement/gather", "gather", bytes=size, shape=shape)
+
+
+def _row_shader(size: int) -> ShaderRef:
+    return spirv("movement/gather_rows", "gather_rows", bytes=size)
 
 
 def _source_shape(shape: Shape, axis: int, extent: int) -> Shape:
@@ -69,6 +81,38 @@ def _division(shapes: Shapes, params: Mapping[str, Any]) -> Plan:
     return (*own[:axis], POINTED, *own[axis + 1 :]), chosen, axes(y)
 
 
+def _by_rows(
+    context: VulkanContext,
+    size: int,
+    buffers: Sequence[Buffer],
+    shape: Shape,
+    strides: Sequence[Shape],
+    walk: tuple[int, int],
+    starts: tuple[int, ...],
+) -> bool:
+    """Records a gather of which indices and result lie side by side along long rows; returns whether it did.
+
+    ``strides`` are those of x and of the indices, ``walk`` the source's extent and stride along the axis, ``starts``
+    the words of an index, where x, indices and result begin, and the error slot.
+    """
+    *rows, inner = shape
+    shader = _row_shader(size)
+    long = inner * size >= 8 * LEAST_ROW and elements(shape) * size >= 8 * WIDE_FROM
+    if (
+        not long
+        or strides[1][-1] != 1
+        or len(rows) > _ROW_AXES
+        or isinstance(shader.select(context.caps), str)
+    ):
+        return False
+    cut = row_parts(shader, context, elements(rows), inner * size // 8)
+    steps = [s for each in strides for s in padded(each[:-1], _ROW_AXES, 0)]
+    extents = padded(rows, _ROW_AXES, 1)[1:]
+    numbers = (*cut.head, cut.parts, cut.words, inner, *walk, strides[0][-1], *starts)
+    context.dispatch(shader, cut.groups, buffers, 0b1100, _ROWS.pack(*numbers, *extents, *steps))
+    return True
+
+
 def _on_vulkan(dtype: DType, index: DType) -> Callable[..., None]:
     small, wide = _shader(dtype.size), _shader(dtype.size, "wide")
 
@@ -96,6 +140,10 @@ def _on_vulkan(dtype: DType, index: DType) -> Callable[..., None]:
             indices, dense = gathered(context, kind, indices, chosen.layout)
             places = dense.broadcast_to(target.shape)
             shape, strides = walk(source, places, axis)
+        buffers = (x, indices, outputs[0], chosen.errors)
+        starts = (chosen.words, source.offset, places.offset, target.offset, chosen.slot)
+        if _by_rows(context, dtype.size, buffers, shape, strides, (extent, source.strides[axis]), starts):
+            return
         inner = shape[-_RANK:]
         n = elements(inner)
         shader = wide_or_small(small, wide, context.caps, n)
@@ -104,9 +152,9 @@ def _on_vulkan(dtype: DType, index: DType) -> Callable[..., None]:
         extents = padded(inner, _RANK, 1)[1:]
         steps = [s for walked in strides for s in padded(walked[-_RANK:], _RANK, 0)]
         for number, (x0, places0) in enumerate(outer_offsets(shape, strides, _RANK)):
-            starts = (source.offset + x0, places.offset + places0, target.offset + number * n)
-            words = _PARAMS.pack(*numbers, *starts, chosen.slot, *extents, *steps)
-            context.dispatch(shader, groups, (x, indices, outputs[0], chosen.errors), 0b1100, words)
+            begins = (source.offset + x0, places.offset + places0, target.offset + number * n)
+            words = _PARAMS.pack(*numbers, *begins, chosen.slot, *extents, *steps)
+            context.dispatch(shader, groups, buffers, 0b1100, words)
 
     return kernel
 
@@ -128,7 +176,7 @@ def _rows(dtype: DType, index: DType) -> tuple[Registration, ...]:
         on_vulkan=kernel,
         on_cpu=_on_cpu(function),
         shader=_shader(dtype.size),
-        optional=(_shader(dtype.size, "wide"), window_shader(), *copy_shaders()),
+        optional=(_shader(dtype.size, "wide"), _row_shader(dtype.size), window_shader(), *copy_shaders()),
         function=function,
         wrapper=__file__,
         caps=KernelCaps(strided_input=True),
