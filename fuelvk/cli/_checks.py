@@ -171,6 +171,7 @@ def evidence() -> Iterator[Finding]:
     from fuelvk.registry import default_kernel_registry
 
     ledgers = book()
+    ledgers.ledgers()  # reads every line, so that damaged ones are named
     trust = f"FUELVK_TRUST is {env.get('FUELVK_TRUST')}"
     yield Finding("evidence", Status.OK, f"ledgers of {len(ledgers.places())} devices; {trust}")
     for problem in ledgers.problems:

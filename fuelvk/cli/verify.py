@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fuelvk.base.dtypes import DType
-from fuelvk.base.errors import ParameterError
+from fuelvk.base.errors import FormatError, ParameterError
 from fuelvk.cli._output import Result, console, table
 from fuelvk.evidence import Place, Record
 from fuelvk.graph.types import OpEntry
@@ -90,14 +91,29 @@ def _claims(options: argparse.Namespace) -> Result:
         budget=options.budget,
         folder=ledger_dir(),
     )
+    if options.resume and not job.resumable:
+        text = f"nothing is left to resume: no interrupted run on {job.device.name}; without --resume all is tried"
+        return Result({"level": job.level.value, "records": [], "left": []}, lambda: console().print(text))
+    if options.html is not None:
+        _page(options.html)
     started = time.perf_counter()
+    trouble: list[str] = []
+    interrupted = False
     with progress() as show:
         report = show("verify")
 
         def step(at: Progress) -> None:
             report(at.done, at.total, at.at)
 
-        outcomes = job.go(step)
+        try:
+            job.go(step)
+        except KeyboardInterrupt:
+            interrupted = True
+        except (FormatError, OSError) as error:
+            if not job.outcomes:
+                raise
+            trouble.append(f"not all was kept: {error}")
+    outcomes = job.outcomes
     seconds = time.perf_counter() - started
     failed = [o for o in outcomes if not o.record.passed]
     swept = states(device(options.device), options.ops)
@@ -105,7 +121,12 @@ def _claims(options: argparse.Namespace) -> Result:
     if options.html is not None:
         from fuelvk.verify.report import write
 
-        write(options.html, job)
+        try:
+            write(options.html, job)
+        except OSError as error:
+            trouble.append(f"the report was not written: {error}")
+
+    kept = "" if trouble else f"; kept in {ledger_dir()}"
 
     def show_table() -> None:
         # Everything when a few ops were asked for; else failures, and a count for the rest.
@@ -126,8 +147,12 @@ def _claims(options: argparse.Namespace) -> Result:
         place = device(options.device)
         console().print(
             f"{len(outcomes)} claims of {len({(o.record.op, o.record.impl, o.record.dtypes) for o in outcomes})} "
-            f"implementations on {place.name}: {len(failed)} failed; {seconds:.0f} s; kept in {ledger_dir()}"
+            f"implementations on {place.name}: {len(failed)} failed; {seconds:.0f} s{kept}"
         )
+        if interrupted:
+            console().print("interrupted; the same command with --resume goes on with what is left")
+        for problem in (*job.problems, *trouble):
+            console().print(f"warning: {problem}")
         if job.refused:
             console().print(f"{len(job.refused)} implementations take no call on this device")
         if job.left:
@@ -149,9 +174,25 @@ def _claims(options: argparse.Namespace) -> Result:
         "records": [as_dict(o.place, o.record) for o in outcomes],
         "refused": job.refused,
         "left": job.left,
+        "interrupted": interrupted,
+        "problems": [*job.problems, *trouble],
         "sweeps": [s.as_dict() for s in swept],
     }
-    return Result(data, show_table, status=int(bool(failed)))
+    return Result(data, show_table, status=130 if interrupted else int(bool(failed or trouble)))
+
+
+def _page(name: str) -> None:
+    """Raises ParameterError where a report could not be written, before the work is done."""
+    path = Path(name)
+    if (
+        path.is_dir()
+        or not path.parent.is_dir()
+        or not os.access(path if path.exists() else path.parent, os.W_OK)
+    ):
+        raise ParameterError(
+            "the report cannot be written", asked=name, seen="a folder" if path.is_dir() else "no such place",
+            allowed="a file in a folder that exists and can be written", hint="make the folder, or name another",
+        )  # fmt: skip
 
 
 def _row(record: Record) -> tuple[str, ...]:
@@ -296,15 +337,18 @@ def _merge(options: argparse.Namespace) -> Result:
     folder = Path(options.merge)
     if not folder.is_dir():
         raise ParameterError("not a folder", asked=options.merge, allowed="a folder of ledgers, *.jsonl")
-    merged = merge(ledger_dir(), folder)
+    merged, problems = merge(ledger_dir(), folder)
 
     def show_table() -> None:
         for ledger, count in merged:
             console().print(f"{ledger.place}: {count} records new or changed, {len(ledger.records)} in all")
-        console().print(f"kept in {ledger_dir()}" if merged else f"no ledgers in {folder}")
+        console().print(f"kept in {ledger_dir()}" if merged else f"nothing merged from {folder}")
+        for problem in problems:
+            console().print(f"warning: {problem}")
 
     rows = [{"device": x.place.device, "driver": x.place.driver, "changed": n} for x, n in merged]
-    return Result({"folder": str(ledger_dir()), "ledgers": rows}, show_table)
+    data = {"folder": str(ledger_dir()), "ledgers": rows, "problems": problems}
+    return Result(data, show_table, status=int(bool(problems)))
 
 
 def as_dict(place: Place, record: Record) -> dict[str, Any]:

@@ -7,7 +7,7 @@ fuelvk but ``base``, so that routing can ask what is proven.
 from __future__ import annotations
 
 from fuelvk.evidence.books import Book, book, forget, ledger_dir, shipped_dir
-from fuelvk.evidence.ledger import Ledger, merge, read, update
+from fuelvk.evidence.ledger import Ledger, merge, read, update, writable
 from fuelvk.evidence.records import CLAIMS, Place, Record
 
 __all__ = [
@@ -23,4 +23,5 @@ __all__ = [
     "read",
     "shipped_dir",
     "update",
+    "writable",
 ]

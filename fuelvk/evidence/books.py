@@ -65,8 +65,13 @@ class Book:
                     text = path.read_text(encoding="utf-8")
                     place = Place.parse(text.split("\n", 1)[0])
                 except (OSError, UnicodeDecodeError, FormatError) as error:
-                    problems.append(f"{path} is set aside: {error}")
+                    remedy = "move it away" if path.is_dir() else ledger.REMEDY
+                    problems.append(f"{path} is set aside: {error}; next: {remedy}")
                 else:
+                    if not text.endswith("\n"):
+                        problems.append(
+                            f"{path} is cut off in its last line; next: `fuelvk verify --changed` tries anew"
+                        )
                     sources.append(Source(path, place, text))
         return cls(tuple(sources), problems)
 
@@ -95,7 +100,9 @@ class Book:
                 try:
                     record = Record.parse(line)
                 except FormatError as error:
-                    self.problems.append(f"{source.path}: {error}")
+                    self._name(
+                        f"{source.path}: {error}; next: `fuelvk verify --changed` tries the claim anew"
+                    )
                     continue
                 old = lines.get(record.key)
                 if old is None or (record.date, not record.passed) >= (old.date, not old.passed):
@@ -105,12 +112,17 @@ class Book:
                     seen.add((source.place, key))
                     yield source.place, record
 
+    def _name(self, problem: str) -> None:
+        if problem not in self.problems:
+            self.problems.append(problem)
+
     def ledgers(self) -> tuple[ledger.Ledger, ...]:
         """Returns every ledger parsed in full, those of one place joined; ``problems`` grows by what is damaged."""
         joined: dict[Place, ledger.Ledger] = {}
         for source in self.sources:
             found = ledger.parse(source.text, str(source.path))
-            self.problems += [p for p in found.problems if p not in self.problems]
+            for problem in found.problems:
+                self._name(problem)
             known = joined.setdefault(source.place, found)
             if known is not found:
                 for key, record in found.records.items():

@@ -1,11 +1,14 @@
 """One ledger file: a line that names device and driver, then one record a line, sorted, so that files merge by line.
 
 A line that is no record is named in ``problems`` and not believed; ``update`` moves it to ``<file>.aside`` and keeps
-it there. A file that is no ledger, or that of another place, is moved there as a whole.
+it there. A file that is no ledger, or that of another place, is moved there as a whole. A folder that cannot be written
+is a FormatError, and ``writable`` asks for it before the work.
 """
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +18,7 @@ from fuelvk.base.files import exclusive, replace_file
 from fuelvk.evidence.records import Place, Record
 
 SUFFIX = ".jsonl"
+REMEDY = "the next `fuelvk verify` writes a new ledger there and keeps this file as <file>.aside"
 _NOTHING: Mapping[tuple[str, ...], str] = {}
 
 
@@ -45,7 +49,7 @@ def parse(text: str, name: str) -> Ledger:
         found = Ledger(Place.parse(lines[0]))
     except FormatError as error:
         raise FormatError(
-            f"{name} is set aside: {error.message}", seen=error.seen, allowed=error.allowed
+            f"{name} is set aside: {error.message}", seen=error.seen, allowed=error.allowed, hint=REMEDY
         ) from None
     for number, line in enumerate(lines[1:], 2):
         if not line.strip():
@@ -63,8 +67,32 @@ def read(path: Path) -> Ledger:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise FormatError(f"{path} is set aside: it cannot be read", seen=error) from None
+        raise FormatError(f"{path} is set aside: it cannot be read", seen=error, hint=REMEDY) from None
     return parse(text, str(path))
+
+
+def writable(folder: Path, place: Place) -> Path:
+    """Returns the path of the ledger of ``place`` in ``folder``, which exists then.
+
+    Raises FormatError where the folder cannot be made or written, or where something else is in the file's place.
+    """
+    path = folder / f"{place.slug}{SUFFIX}"
+    probe = folder / f".{path.name}.{os.getpid()}.{threading.get_ident()}.probe"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise FormatError(
+            "ledgers cannot be written", asked=folder, seen=error, allowed="a folder that can be written",
+            hint="set FUELVK_LEDGER_DIR to one",
+        ) from None  # fmt: skip
+    if path.exists() and not path.is_file():
+        raise FormatError(
+            "the ledger cannot be written", asked=path, seen="something else than a file in its place",
+            allowed="a file, or nothing", hint="move it away, or set FUELVK_LEDGER_DIR",
+        )  # fmt: skip
+    return path
 
 
 def update(
@@ -80,16 +108,18 @@ def update(
     and the new record of one claim) says so. ``refused`` are implementations (the first four parts of a record's key)
     that the place no longer runs, with their revision: what the ledger has of other revisions of theirs goes.
     Several processes may do so at once. Nothing that was in the file is lost: what is not believed goes to
-    ``<file>.aside``, named in ``problems`` of the ledger returned.
+    ``<file>.aside``, named in ``problems`` of the ledger returned. Raises FormatError where nothing can be written.
     """
-    path = folder / f"{place.slug}{SUFFIX}"
+    path = writable(folder, place)
     with exclusive(folder / f".{path.name}.lock"):
         found = Ledger(place)
         if path.exists():
             try:
                 found = read(path)
                 if found.place != place:
-                    raise FormatError(f"{path} is set aside: it belongs to {found.place}", allowed=str(place))
+                    raise FormatError(
+                        f"{path} is set aside: it belongs to {found.place}", allowed=str(place), hint=REMEDY
+                    )
             except FormatError as error:
                 found = Ledger(place, problems=[str(error)])
                 _set_aside(path, path.read_bytes())
@@ -106,24 +136,36 @@ def update(
     return found
 
 
-def merge(folder: Path, other: Path) -> list[tuple[Ledger, int]]:
+def merge(folder: Path, other: Path) -> tuple[list[tuple[Ledger, int]], list[str]]:
     """Adds the records of all ledgers in the folder ``other`` to those in ``folder``.
 
     Of two records of one claim the later one stays; on the same day one that failed, and else the one of ``other``.
-    Returns each ledger with the number of records that it gained or that changed. Raises FormatError, before anything
-    is written, when a file in ``other`` is no ledger or holds a line that is no record.
+    Returns each ledger with the number of records that it gained or that changed, and a text for every file that was
+    not merged: one in ``other`` that is no ledger or holds a line that is no record, or what ``update`` sets aside.
     """
-    given = [read(path) for path in sorted(other.glob(f"*{SUFFIX}"))]
-    for each in given:
+    merged: list[tuple[Ledger, int]] = []
+    problems: list[str] = []
+    for source in sorted(other.glob(f"*{SUFFIX}")):
+        try:
+            each = read(source)
+        except FormatError as error:
+            problems.append(
+                f"not merged: {error.message}; seen: {error.seen}; next: get it anew from its owner"
+            )
+            continue
         if each.problems:
-            raise FormatError("a damaged ledger is not merged", seen="; ".join(each.problems))
-    merged = []
-    for each in given:
+            shown = "; ".join(each.problems[:3]) + ("; ..." if len(each.problems) > 3 else "")
+            problems.append(f"not merged: {source} is damaged: {shown}; next: get it anew from its owner")
+            continue
         path = folder / f"{each.place.slug}{SUFFIX}"
-        before = set(path.read_text(encoding="utf-8").split("\n")) if path.exists() else set()
+        try:
+            before = {r.line() for r in read(path).records.values()}
+        except FormatError:
+            before = set()
         found = update(folder, each.place, each.records.values(), _later)
+        problems += found.problems
         merged.append((found, len({r.line() for r in found.records.values()} - before)))
-    return merged
+    return merged, problems
 
 
 def _later(old: Record, new: Record) -> bool:

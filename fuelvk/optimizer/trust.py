@@ -39,6 +39,10 @@ class UnverifiedDeviceWarning(UserWarning):
     """No claim was ever tried on the device in use; what is believed was proven elsewhere."""
 
 
+class DamagedLedgerWarning(UserWarning):
+    """A file among the ledgers is none, or is damaged: what it recorded counts for nothing."""
+
+
 class StaleEvidenceWarning(UserWarning):
     """A kernel is passed over for another, since its present revision was never verified or a claim failed."""
 
@@ -147,6 +151,7 @@ def evidence_for(
             defines = kernels.canonical(op.id, impl.dtypes) is impl
             belief = believed(op, impl, where, trust, ledgers, defines=defines)
             found = ledgers.beliefs[key] = (impl, belief)  # the kernel is kept, so that its id is
+            _name_damaged(ledgers)
         return found[1]
 
     return evidence
@@ -195,6 +200,22 @@ def name_passed_over(op: str, passed_over: Sequence[tuple[BackendImpl, str]], in
 _lock = threading.Lock()
 _STALE = "stale"
 _named: set[Place | str] = set()
+
+
+def _name_damaged(ledgers: Book) -> None:
+    """Warns once in a process of each set of ledgers that something in it is not believed."""
+    if not ledgers.problems:
+        return
+    problem = ledgers.problems[0]
+    with _lock:
+        if problem in _named:
+            return
+        _named.add(problem)
+    warnings.warn(
+        f"{problem}; its records count for nothing until then (`fuelvk doctor` lists all such files)",
+        DamagedLedgerWarning,
+        stacklevel=2,
+    )
 
 
 def _name_unverified(place: Place, trust: Trust, ledgers: Book) -> None:

@@ -17,7 +17,7 @@ from cpu_reference import c as ckernels
 from fuelvk.base.dtypes import DType
 from fuelvk.base.errors import ParameterError, UnknownNameError, UnsupportedError, closest
 from fuelvk.base.files import replace_file
-from fuelvk.evidence import CLAIMS, Place, Record, book, forget, ledger_dir, update
+from fuelvk.evidence import CLAIMS, Place, Record, book, forget, ledger_dir, update, writable
 from fuelvk.graph.types import OpEntry, Sample
 from fuelvk.kernels.types import BackendImpl
 from fuelvk.optimizer.trust import claims_of
@@ -55,7 +55,8 @@ class Progress:
 class Run:
     """A verification of one device. ``outcomes`` grows as it goes; ``left`` are implementations it had no time for,
     ``refused`` those that take no call on this device, with the reason. ``changed`` leaves out what a ledger covers,
-    ``any_host`` counts records of processors of other instruction sets among that.
+    ``any_host`` counts records of processors of other instruction sets among that. ``problems`` names what was damaged
+    in the ledgers there were.
     """
 
     device: Device
@@ -70,6 +71,7 @@ class Run:
     budget: float | None = None
     folder: Path | None = None
     outcomes: list[Outcome] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     left: list[str] = field(default_factory=list)
     _refused: dict[tuple[str, ...], str] = field(default_factory=dict)
@@ -115,6 +117,11 @@ class Run:
         Where ``folder`` is given, records are written to the ledgers there as they come, and an interrupted run
         leaves behind what ``resume`` needs.
         """
+        if self.folder is not None:
+            writable(self.folder, self.device.place(self._backends()[0]))
+            known = book()
+            known.ledgers()
+            self.problems += known.problems
         rows = self.rows()
         if (
             "canonical" in self.claims
@@ -239,6 +246,11 @@ class Run:
             host=self.device.place(subject.backend).host,
         )
 
+    @property
+    def resumable(self) -> bool:
+        """Whether an interrupted run of this device and level left behind what ``resume`` needs."""
+        return self.folder is not None and self._state().is_file()
+
     def _state(self) -> Path:
         place = self.device.place(self._backends()[0])
         assert self.folder is not None
@@ -260,7 +272,11 @@ class Run:
         if finished and self._refused:
             places[self.device.place(self._backends()[0])] = None
         for place in places:
-            update(self.folder, place, [o.record for o in waiting if o.place == place], refused=self._refused)
+            new = [o.record for o in waiting if o.place == place]
+            found = update(self.folder, place, new, refused=self._refused)
+            path = str(writable(self.folder, place))
+            if not any(known.startswith(path) for known in self.problems):
+                self.problems += found.problems
         forget()
         if finished:
             with contextlib.suppress(FileNotFoundError):

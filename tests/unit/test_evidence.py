@@ -198,19 +198,45 @@ def test_ledgers_of_two_folders_are_merged_record_by_record(tmp_path: Path) -> N
     update(mine, PLACE, [replace(RECORD, op="e", passed=False), replace(RECORD, op="f", inputs=10**6)])
     update(other, PLACE, [replace(RECORD, op="a"), replace(RECORD, op="b"), *taken])
     update(other, OTHER, [replace(RECORD, backend="cpu")])
-    assert {x.place: n for x, n in merge(mine, other)} == {PLACE: 3, OTHER: 1}
+    assert {x.place: n for x, n in merge(mine, other)[0]} == {PLACE: 3, OTHER: 1}
     assert list(read(mine / f"{PLACE.slug}.jsonl").records.values()) == [*kept, *taken]
     before = {p.name: p.read_bytes() for p in mine.glob("*.jsonl")}
-    assert [n for _, n in merge(mine, other)] == [0, 0]
+    assert [n for _, n in merge(mine, other)[0]] == [0, 0]
     assert {p.name: p.read_bytes() for p in mine.glob("*.jsonl")} == before
 
 
-def test_a_damaged_ledger_is_not_merged(tmp_path: Path) -> None:
+def test_a_damaged_ledger_is_named_and_the_others_are_merged(tmp_path: Path) -> None:
     mine, other = tmp_path / "mine", tmp_path / "other"
     update(other, OTHER, [RECORD])
     update(other, PLACE, [RECORD])
+    (other / "a.jsonl").write_bytes(b"\xff\xfe")
+    (other / "z.jsonl").mkdir()
     with (other / f"{PLACE.slug}.jsonl").open("a") as file:
         file.write("{}\n")
-    with pytest.raises(FormatError, match="not merged"):
-        merge(mine, other)
-    assert not mine.exists()
+    merged, problems = merge(mine, other)
+    assert [(x.place, n) for x, n in merged] == [(OTHER, 1)]
+    assert len(problems) == 3
+    for name, problem in zip(("a.jsonl", f"{PLACE.slug}.jsonl", "z.jsonl"), problems, strict=True):
+        assert "not merged" in problem
+        assert name in problem
+    assert [p.name for p in mine.glob("*.jsonl")] == [f"{OTHER.slug}.jsonl"]
+
+
+def test_a_ledger_that_cannot_be_written_is_a_typed_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FormatError, match="asked: .*seen: .*allowed: .*next: set FUELVK_LEDGER_DIR"):
+        update(tmp_path / "file" / "ledgers", PLACE, [RECORD])
+    path = tmp_path / f"{PLACE.slug}.jsonl"
+    path.mkdir()
+    with pytest.raises(FormatError, match=f"{path.name}.*next: move it away"):
+        update(tmp_path, PLACE, [RECORD])
+    assert "move it away" in Book.open([tmp_path]).problems[0]
+
+
+def test_a_cut_off_file_is_named(tmp_path: Path) -> None:
+    update(tmp_path, PLACE, [RECORD])
+    path = tmp_path / f"{PLACE.slug}.jsonl"
+    path.write_bytes(path.read_bytes()[:-200])
+    (problem,) = Book.open([tmp_path]).problems
+    assert path.name in problem
+    assert "cut off" in problem

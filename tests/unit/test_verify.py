@@ -17,7 +17,7 @@ from fuelvk.base.errors import ParameterError, UnknownNameError
 from fuelvk.cli import main
 from fuelvk.evidence import forget, read
 from fuelvk.kernels.types import BackendImpl, FusedKernelRegistry, KernelRevisionHash
-from fuelvk.optimizer.trust import claims_of
+from fuelvk.optimizer.trust import DamagedLedgerWarning, claims_of
 from fuelvk.registry import default_kernel_registry
 from fuelvk.runtime.devices import VulkanDevice
 from fuelvk.verify import runner
@@ -167,8 +167,81 @@ def test_a_failed_claim_is_an_exit_status(
     assert "made up" in data["records"][0]["where"]
 
 
+_EXP = ("exp", "--device", "cpu", "--dtype", "f32", "--smoke")
+
+
+@pytest.mark.parametrize("damage", ["noise", "cut", "version", "line"])
+def test_a_damaged_ledger_is_named(
+    damage: str,
+    run: Callable[..., tuple[int, Any]],
+    ledgers: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run(*_EXP)
+    (path,) = ledgers.glob("*.jsonl")
+    content = path.read_bytes()
+    path.write_bytes(
+        {
+            "noise": bytes(range(128, 256)),
+            "cut": content[:-100],
+            "version": content.replace(b'"version": 1', b'"version": 99', 1),
+            "line": content + b"{}\n",
+        }[damage]
+    )
+    forget()
+    main(["doctor", "--no-smoke", "--json"])
+    found = [f["found"] for f in json.loads(capsys.readouterr().out)["findings"]]
+    assert any(path.name in text for text in found)
+    if damage != "line":
+        forget()
+        monkeypatch.setenv("FUELVK_TRUST", "proven")
+        with pytest.warns(DamagedLedgerWarning, match=f"{path.name}.*next: .*fuelvk doctor"):
+            fv.explain("exp", device="cpu")
+    forget()
+    status, data = run(*_EXP)
+    assert status == 0
+    assert any(path.name in problem for problem in data["problems"])
+    forget()
+    assert run(*_EXP)[1]["problems"] == []
+
+
+def test_what_cannot_be_written_is_said_before_the_work(
+    run: Callable[..., tuple[int, Any]], ledgers: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: Any) -> Any:
+        raise AssertionError("work was begun")
+
+    monkeypatch.setattr(Run, "_verified", never)
+    status, data = run(*_EXP, "--html", str(ledgers / "none" / "x.html"))
+    assert status == 2
+    (ledgers / "file").write_text("")
+    monkeypatch.setenv("FUELVK_LEDGER_DIR", str(ledgers / "file" / "below"))
+    other_status, other = run(*_EXP)
+    assert other_status == 1
+    for found in (data, other):
+        assert all(word in found["error"]["message"] for word in ("asked: ", "seen: ", "allowed: ", "next: "))
+
+
+def test_findings_are_shown_when_they_cannot_be_kept(
+    ledgers: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from fuelvk.verify import report
+
+    def full(*_: Any, **__: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(runner, "update", full)
+    monkeypatch.setattr(report, "page", full)
+    assert main(["verify", *_EXP, "--html", str(ledgers / "x.html")]) == 1
+    printed = capsys.readouterr().out
+    assert printed.index("cpu.c") < printed.index("not all was kept")
+    assert "the report was not written" in printed
+    assert "kept in" not in printed
+
+
 def test_an_interrupted_run_goes_on(
-    run: Callable[..., tuple[int, Any]], monkeypatch: pytest.MonkeyPatch
+    run: Callable[..., tuple[int, Any]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     original, count = Run._verified, 0
 
@@ -182,13 +255,19 @@ def test_an_interrupted_run_goes_on(
     monkeypatch.setattr(Run, "_verified", stopping)
     arguments = ("verify", "exp", "--device", "cpu", "--smoke")
     assert main(arguments) == 130
+    printed = capsys.readouterr().out
+    assert "of 2 implementations" in printed
+    assert "--resume goes on" in printed
     monkeypatch.setattr(Run, "_verified", original)
     status, data = run(*arguments[1:], "--resume")
     implementations_left = {(r["impl"], r["dtypes"]) for r in data["records"]}
     total = sum(op.name == "exp" and b == "cpu" for op, b, _ in implementations())
     assert status == 0
     assert len(implementations_left) == total - 2
-    assert len({(r["impl"], r["dtypes"]) for r in run(*arguments[1:], "--resume")[1]["records"]}) == total
+    assert run(*arguments[1:], "--resume") == (0, {"level": "smoke", "records": [], "left": []})
+    assert main([*arguments, "--resume"]) == 0
+    assert "nothing is left to resume" in capsys.readouterr().out
+    assert len({(r["impl"], r["dtypes"]) for r in run(*arguments[1:])[1]["records"]}) == total
 
 
 def test_a_spent_budget_says_what_is_left(run: Callable[..., tuple[int, Any]]) -> None:
