@@ -9,6 +9,7 @@ from cpu_reference.truth import FUNCTIONS
 from fuelvk.cli import constants
 from fuelvk.evidence import Book, Place, Record, shipped_dir
 from fuelvk.evidence.ledger import Ledger
+from fuelvk.registry import default_kernel_registry
 from fuelvk.verify.sweep_source import Level
 from fuelvk.verify.sweep_state import lags, sweeps_of
 
@@ -158,9 +159,14 @@ def _lines(found: Sequence[Ledger]) -> Iterator[Line]:
             if r.claim != "sweep":
                 key = (r.op, r.impl, _dtypes(r.dtypes))
                 rows.setdefault(key, {}).setdefault(each.place, {})[r.claim] = r
+    domains = {
+        (op.name.lower(), impl.name, _dtypes(tuple(d.key for d in impl.dtypes))): impl.precision.domain
+        for op, _, impl in default_kernel_registry()
+    }
     for key, places in sorted(rows.items()):
         sample = next(iter(places.values()))
         promised = [_promise(sample[kind]) for kind in _ERRORS if kind in sample]
+        promised += [text for text in (domains.get(key, ""),) if text]
         cells = tuple(_evidence(places.get(each.place, {})) for each in found)
         yield Line(*key, "; ".join(promised) or "no bound", cells)
 

@@ -88,8 +88,8 @@ def _stable(notes: str) -> PrecisionGuarantee:
     return PrecisionGuarantee(True, notes=notes, audit=Audit.NO_STATIC_BOUND)
 
 
-def _bounded(bound: Bound, notes: str) -> PrecisionGuarantee:
-    return PrecisionGuarantee(True, bound=bound, notes=notes).strict()
+def _bounded(bound: Bound, notes: str, domain: str = "") -> PrecisionGuarantee:
+    return PrecisionGuarantee(True, bound=bound, notes=notes, domain=domain).strict()
 
 
 # --- sixteen of the CPU -----------------------------------------------------------------------------------------

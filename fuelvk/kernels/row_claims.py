@@ -30,6 +30,16 @@ __all__ = [
     "STRICT_SOFTMAX_BACKWARD",
 ]
 
+_RMS_DOMAIN = (
+    "for rows whose squares and their mean neither overflow (|x| up to 1e19/sqrt(n); F64: 1e154/sqrt(n)) nor, unless "
+    "eps outweighs them, fall below the normal numbers (|x| from 1e-18; F64: 1e-153)"
+)
+_LAYER_DOMAIN = (
+    "for rows whose sum and squares neither overflow (|x| up to 3e38/n, |x - mean| up to 1e19/sqrt(n); F64: 1e308/n, "
+    "1e154/sqrt(n)) nor, unless eps outweighs them, fall below the normal numbers (|x - mean| from 1e-18; F64: 1e-153)"
+)
+_GRADIENT = ", and products with g that do not overflow"
+
 STRICT_ROPE = _bounded(
     rope, "Two products and one addition an element, each rounded in F32 (F64 for F64), then the output type."
 )
@@ -73,15 +83,15 @@ STRICT_CROSS_ENTROPY_BACKWARD = _bounded(
 
 STRICT_RMS_NORM = _bounded(
     rms_norm,
-    "Compensated sum of squares, strict reciprocal root, products; F32 (F64 for F64). Holds where the squares and "
-    "their sum neither overflow nor vanish: in F32, |x| from about 1e-19 to 1e19 / sqrt(n).",
+    "Compensated sum of squares, strict reciprocal root, products; F32 (F64 for F64).",
+    _RMS_DOMAIN,
 )
 """RMS_NORM_LAST_DIM on any backend. Bound: ``row_bounds.rms_norm``. Left out: squares that overflow or vanish."""
 
 STRICT_LAYER_NORM = _bounded(
     layer_norm,
-    "Two passes with compensated sums, strict reciprocal root; F32 (F64 for F64). Holds where sums and squared "
-    "differences neither overflow nor vanish: in F32, |x - mean| from about 1e-19 to 1e19 / sqrt(n).",
+    "Two passes with compensated sums, strict reciprocal root; F32 (F64 for F64).",
+    _LAYER_DOMAIN,
 )
 """LAYER_NORM_LAST_DIM on any backend. Bound: ``row_bounds.layer_norm``. Left out: squares that overflow or
 vanish.
@@ -89,8 +99,8 @@ vanish.
 
 STRICT_RMS_NORM_BACKWARD = _bounded(
     rms_norm_backward,
-    "The norm recomputed as the forward does, one more compensated sum; F32 (F64 for F64). Holds where the forward's "
-    "claim holds and the products with g do not overflow.",
+    "The norm recomputed as the forward does, one more compensated sum; F32 (F64 for F64).",
+    _RMS_DOMAIN + _GRADIENT,
 )
 """RMS_NORM_LAST_DIM_BACKWARD on any backend. Bound: ``row_bounds.rms_norm_backward``. Left out: what the forward
 leaves out.
@@ -98,8 +108,8 @@ leaves out.
 
 STRICT_LAYER_NORM_BACKWARD = _bounded(
     layer_norm_backward,
-    "The norm recomputed as the forward does, two more compensated sums; F32 (F64 for F64). Holds where the forward's "
-    "claim holds and the products with g do not overflow.",
+    "The norm recomputed as the forward does, two more compensated sums; F32 (F64 for F64).",
+    _LAYER_DOMAIN + _GRADIENT,
 )
 """LAYER_NORM_LAST_DIM_BACKWARD on any backend. Bound: ``row_bounds.layer_norm_backward``. Left out: what the
 forward leaves out.

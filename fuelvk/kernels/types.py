@@ -69,7 +69,8 @@ class PrecisionGuarantee:
     ``max_ulp`` is the distance to the exact result in ULPs of the output type (0.5 is correctly rounded, 0 exact);
     ``max_relative`` is ``abs(out - ref) / max(abs(ref), eps)``; ``bound`` gives the allowed absolute error per element.
     ``canonical`` claims the bits of the op's canonical algorithm (ops.md section 9), ``batch_invariant`` that a row's
-    bits do not depend on its neighbours. Whether a claim has been verified is the ledger's to say.
+    bits do not depend on its neighbours. ``domain`` says for which inputs the bounds hold, where not
+    for all. Whether a claim has been verified is the ledger's to say.
     """
 
     bit_stable_on_same_hardware: bool
@@ -77,6 +78,7 @@ class PrecisionGuarantee:
     max_relative: float | None = None
     max_absolute: float | None = None
     notes: str = ""
+    domain: str = ""
     bound: Bound | None = None
     canonical: bool = False
     batch_invariant: bool = False
@@ -110,6 +112,8 @@ class PrecisionGuarantee:
             words.append(f"abs {self.max_absolute:.3g}")
         if self.bound is not None:
             words.append((self.bound.__doc__ or "a bound by shape").strip().splitlines()[0].rstrip("."))
+        if self.domain:
+            words.append(self.domain)
         if self.audit is not Audit.CLAIMED:
             words.append(self.audit.value)
         elif not words:

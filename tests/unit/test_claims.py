@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+import fuelvk as fv
 import fuelvk.fused as facade
 from fuelvk.base.dtypes import DType
 from fuelvk.graph import ir
@@ -201,3 +203,25 @@ def test_float32_decomposition_is_near_its_bound(op: FusedOpEntry) -> None:
         finite = np.isfinite(exact) & np.isfinite(got)
         error = np.abs(got[finite] - exact[finite])
         assert (error <= 8 * np.broadcast_to(allowed, exact.shape)[finite]).all(), sample.label
+
+
+@pytest.mark.parametrize("op", ["rms_norm_last_dim", "layer_norm_last_dim"])
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "f64"])
+def test_a_norm_says_for_which_rows_it_holds(op: str, dtype: str) -> None:
+    """Rows beyond the domain are far off; the claim in words says so, wherever it is shown."""
+    row = np.array([[1, -2, 3, -1]], np.float64) * (1e200 if dtype == "f64" else 1e30)
+    x = row.astype(DType.of(dtype).numpy)
+    weights = () if op.startswith("rms") else (None, None)
+    with np.errstate(all="ignore"):
+        off = np.asarray(fv.call(op, x, *weights, device="cpu", eps=0.0), np.float64)
+    assert not np.abs(off).max() > 0.5, "the norm holds here now: widen the domain"
+    chosen = next(r for r in fv.explain(op, dtype=dtype, device="cpu").routes if r.verdict == "chosen")
+    assert "for rows whose" in chosen.claim
+    assert "1e19/sqrt(n)" in chosen.claim
+    rows = [
+        line
+        for line in (Path(__file__).parents[2] / "docs/exactness.md").read_text().splitlines()
+        if f"| {op} | cpu.c |" in line
+    ]
+    assert rows
+    assert all("for rows whose" in line for line in rows)
