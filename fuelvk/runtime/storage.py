@@ -55,9 +55,11 @@ class Faults:
                     self._raised = self._labels[int(met[0])], int(words[met[0]]) - 1
         if self._raised is not None:
             op, number = self._raised
+            # Kernels store an offender plus one, and 2^32 - 1 for itself: the top two share a word.
+            seen = f"{number} or {number + 1}" if number == 0xFFFFFFFE else str(number)
             raise IndexOutOfRangeError(
                 f"{op}: an index or a length that only the device could see is out of range",
-                seen=f"the largest offender is number {number} (a position among indices, a value among lengths)",
+                seen=f"the largest offender is number {seen} (a position among indices, a value among lengths)",
                 allowed="indices from 0 to extent - 1, lengths from 0 to the number of keys",
                 hint="the results of this call are void; check the index input",
             )

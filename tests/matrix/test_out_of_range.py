@@ -11,7 +11,7 @@ import pytest
 import fuelvk as fv
 from fuelvk.base.dtypes import FLOATS, DType
 from fuelvk.base.errors import IndexOutOfRangeError
-from fuelvk.graph.registry import find_op
+from fuelvk.graph.registry import FusedOps, find_op
 from fuelvk.registry import default_kernel_registry
 from fuelvk.runtime.devices import VulkanDevice
 from tests.support.harness import RefusedError, run_impl
@@ -134,3 +134,17 @@ def test_the_c_kernels_name_op_axis_index_and_bound(cpu: Any) -> None:
     ):  # fmt: skip
         with pytest.raises(IndexOutOfRangeError, match=match):
             result().numpy()
+
+
+@pytest.mark.parametrize(("block", "named"), [(6, "6"), (2**32 - 2, "4294967294"), (2**32 - 1, "4294967295")])
+def test_a_block_id_is_named_as_it_was_given(block: int, named: str, gpu: VulkanDevice) -> None:
+    q, cache = np.ones((1, 1, 1, 4), np.float32), np.ones((2, 4, 1, 4), np.float32)
+    table, lens = np.array([[block]], np.uint32), np.array([3], np.uint32)
+    impl = default_kernel_registry().lookup_by_dtypes(
+        FusedOps.PAGED_ATTN, "vulkan", (*(DType.F32,) * 3, DType.U32, DType.U32, DType.F32, DType.F32)
+    )
+    op = find_op("paged_attn")
+    assert impl is not None
+    assert op is not None
+    with pytest.raises(IndexOutOfRangeError, match=rf"number .*\b{named}\b"):
+        run_impl(op, "vulkan", impl, (q, cache, cache, table, lens, None), {"scale": 1.0}, gpu)
