@@ -131,6 +131,10 @@ def route(
                 verdict, reason = Verdict.ALTERNATIVE, f"admitted, after {chosen.impl.name if chosen else ''}"
             else:
                 verdict = Verdict.REFUSED
+            if verdict is not Verdict.REFUSED:
+                reason = "; ".join(
+                    r for r in (reason, tolerance.remark(belief.precision, impl.dtypes[-1])) if r
+                )
             cost = impl.cost(shapes, params, capabilities.get(backend))
             candidate = Candidate(owner, impl, verdict, reason, cost, belief.set_aside, unfit)
             rows.append(candidate)

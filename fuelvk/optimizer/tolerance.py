@@ -17,8 +17,10 @@ from fuelvk.kernels.types import PrecisionGuarantee
 class Tolerance:
     """What a caller accepts. Strict (the default) admits only implementations that give the canonical bits.
 
-    A relative or an absolute tolerance also admits faster implementations whose claim promises no more error than
-    that. Where several apply (call, region, default), the tightest wins.
+    A relative or an absolute tolerance *also* admits faster implementations whose claim promises no more error than
+    that. Canonical implementations are admitted under every tolerance, also where their own claim promises less than
+    was asked: a tolerance widens the choice and never leaves a call unserved that strict serves. ``fv.explain`` says
+    where that is so. Where several tolerances apply (call, region, default), the tightest wins.
     """
 
     max_relative: float | None = None
@@ -36,12 +38,12 @@ class Tolerance:
 
     @classmethod
     def relative(cls, bound: float) -> Tolerance:
-        """Accepts ``abs(out - exact) <= bound * abs(exact)``."""
+        """Admits what promises ``abs(out - exact) <= bound * abs(exact)``, and the canonical kernels in any case."""
         return cls(max_relative=_positive("relative", bound))
 
     @classmethod
     def absolute(cls, bound: float) -> Tolerance:
-        """Accepts ``abs(out - exact) <= bound``."""
+        """Admits what promises ``abs(out - exact) <= bound``, and the canonical kernels in any case."""
         return cls(max_absolute=_positive("absolute", bound))
 
     @property
@@ -64,6 +66,21 @@ class Tolerance:
             return None
         if self.is_strict:
             return "not the canonical algorithm, and the request is strict"
+        return self._exceeded(claim, dtype)
+
+    def remark(self, claim: PrecisionGuarantee, dtype: DType) -> str:
+        """Returns what is to be said of an admitted claim: that it is canonical, and where it promises too little."""
+        if self.is_strict or self.anything or not claim.canonical:
+            return ""
+        if self._exceeded(claim, dtype) is None:
+            return "canonical: admitted under every tolerance"
+        return (
+            f"canonical: admitted under every tolerance; promises {claim.summary()}, more error than the {self} asked "
+            "for: nothing more exact is registered to serve"
+        )
+
+    def _exceeded(self, claim: PrecisionGuarantee, dtype: DType) -> str | None:
+        """Returns how a claim promises less than a relative or absolute tolerance asks for, or None."""
         relative = claim.max_relative
         if relative is None and claim.max_ulp is not None:
             relative = claim.max_ulp * 2 * dtype.unit_roundoff
