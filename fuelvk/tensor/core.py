@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from fuelvk.base.dtypes import DType
-from fuelvk.base.errors import DTypeError, ParameterError, ShapeError
+from fuelvk.base.errors import DTypeError, ParameterError, ShapeError, UnsupportedError
 from fuelvk.base.shapes import Shape, elements
 from fuelvk.graph import ir
 from fuelvk.graph.registry import builder
@@ -194,6 +195,36 @@ class Tensor:
 
     def __rmatmul__(self, other: Any) -> Tensor:
         return binary("matmul", other, self)
+
+    def __pow__(self, exponent: Any) -> Tensor:
+        """An integer power (``powi``); raises DTypeError for any other exponent."""
+        if isinstance(exponent, bool) or not hasattr(exponent, "__index__"):
+            raise DTypeError(
+                "only integer exponents are taken", asked=type(exponent).__name__, allowed="an int",
+                hint="fv.ops.exp(y * fv.ops.log(x)) is x to the power y for positive x",
+            )  # fmt: skip
+        return self._one("powi", exp=operator.index(exponent))
+
+    def __rpow__(self, base: Any) -> Tensor:
+        """Refused: the exponent would be a tensor."""
+        raise DTypeError(
+            "a tensor is no exponent", asked=type(base).__name__, allowed="tensor ** int",
+            hint="fv.ops.exp(x * math.log(base)) is base to the power x",
+        )  # fmt: skip
+
+    def __copy__(self) -> Tensor:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Tensor:
+        """Returns itself: a tensor never changes."""
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Raises UnsupportedError: what a tensor stands for is on a device of this process."""
+        raise UnsupportedError(
+            "a Tensor is not pickled", seen=repr(self), allowed="NumPy arrays",
+            hint="pickle tensor.numpy() and give that to fv.asarray",
+        )  # fmt: skip
 
     def __eq__(self, other: object) -> Tensor:  # type: ignore[override]
         return binary("equal", self, other)

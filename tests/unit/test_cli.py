@@ -91,6 +91,19 @@ def test_explain_takes_parameters_shapes_and_tolerances(run: Run) -> None:
     assert data["tolerance"] == "relative 0.001"
 
 
+@pytest.mark.parametrize(("bound", "short"), [("rel:1e-30", True), ("abs:1e-30", True)])
+def test_explain_says_that_strict_serves_under_every_tolerance(run: Run, bound: str, short: bool) -> None:
+    _, data = run(
+        "explain", "matmul", "--device", "cpu", "--shape", "4x4", "--shape", "4x4", "--tolerance", bound
+    )
+    (chosen,) = [row for row in data["routes"] if row["verdict"] == "chosen"]
+    assert "canonical: admitted under every tolerance" in chosen["reason"]
+    assert ("1e-30 asked for: nothing more exact" in chosen["reason"]) is short
+    _, data = run("explain", "exp", "--device", "cpu", "--shape", "4", "--tolerance", "rel:1e-3")
+    (chosen,) = [row for row in data["routes"] if row["verdict"] == "chosen"]
+    assert "asked for" not in chosen["reason"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "kind", "words"),
     [
@@ -295,3 +308,16 @@ def test_generated_pages_are_written_then_up_to_date(
 
 def test_generated_pages_of_the_repository_are_up_to_date() -> None:
     assert docs.main(["--check"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("op", "words"),
+    [
+        ("rope", "stand for [t, t], also interleaved"),
+        ("flash_attn", "by default k_len - Sq"),
+        ("write_slice", "position (I64, shape (1,))"),
+    ],
+)
+def test_what_callers_stumble_over_is_said(op: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ops", op]) == 0
+    assert words in capsys.readouterr().out.replace("\n", " ")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 
 import fuelvk as fv
 from fuelvk.base.dtypes import DType
-from fuelvk.base.errors import DTypeError, IndexOutOfRangeError, ParameterError, ShapeError
+from fuelvk.base.errors import DTypeError, IndexOutOfRangeError, ParameterError, ShapeError, UnsupportedError
 from fuelvk.runtime.devices import Device
 
 RNG = np.random.default_rng(11)
@@ -27,6 +29,25 @@ def test_nothing_runs_until_somebody_looks(x: Any, cpu: Device) -> None:
     assert "lazy mul" in repr(y)
     assert np.array_equal(y.numpy(), (X + 1) * 2)
     assert "realized" in repr(y)
+
+
+@pytest.mark.parametrize("exponent", [2, 3, 0, -1, np.int64(2)])
+def test_integer_powers(x: Any, exponent: Any) -> None:
+    want = X.astype(np.float64) ** float(exponent)
+    assert np.allclose((x**exponent).numpy(), want, rtol=1e-6)
+
+
+def test_other_powers_are_refused(x: Any) -> None:
+    for call in (lambda: x**0.5, lambda: x**True, lambda: x**x, lambda: 2**x):
+        with pytest.raises(DTypeError, match="next: fv.ops.exp"):
+            call()
+
+
+def test_a_copy_is_itself_and_nothing_is_pickled(x: Any) -> None:
+    assert copy.copy(x) is x
+    assert copy.deepcopy([x])[0] is x
+    with pytest.raises(UnsupportedError, match=r"not pickled.*tensor.numpy\(\)"):
+        pickle.dumps(x)
 
 
 def test_operators(x: Any, cpu: Device) -> None:
@@ -225,3 +246,9 @@ def test_mistakes_are_named(row: tuple[Any, type[Exception], str], x: Any) -> No
     call, error, match = row
     with pytest.raises(error, match=match):
         call(x)
+
+
+def test_a_cast_that_does_not_exist_says_what_its_detour_costs(cpu: Device) -> None:
+    wide = fv.asarray(np.ones(3), device=cpu)
+    with pytest.raises(DTypeError, match="next: go through f32 .*rounded twice"):
+        wide.astype(DType.F8E4M3)

@@ -125,6 +125,8 @@ OP = FusedOpEntry(
     error_inputs=error_inputs,
     doc=(
         "softmax(scale*q k^T, softcapped, plus ALiBi, over the kept keys) @ v for q[B,Hq,Sq,D], k and v[B,Hkv,Sk,D]; "
-        "a fully masked row is zero; query head h reads kv head h // (Hq//Hkv); k_lens replaces k_len where given."
+        "a fully masked row is zero; query head h reads kv head h // (Hq//Hkv); k_lens replaces k_len where given. "
+        "causal keeps keys up to i + causal_offset for query i, by default k_len - Sq (with k_lens, k_lens[b] - Sq): "
+        "the last query sees the last key."
     ),
 )

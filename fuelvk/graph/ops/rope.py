@@ -216,5 +216,7 @@ OP = FusedOpEntry(
     backward=backward,
     sample_inputs=sample_inputs,
     error_inputs=error_inputs,
-    doc="Pairs (i, i + D/2), or (2i, 2i + 1) interleaved, turned: a*c - b*s and b*c + a*s by the position's row.",
+    doc="Pairs (i, i + D/2), or (2i, 2i + 1) interleaved, turned: a*c - b*s and b*c + a*s by the position's row. "
+    "Element j uses column j of cos and sin. Tables of D/2 columns stand for [t, t], also interleaved, where that is "
+    "seldom meant: there give D columns, each angle twice side by side.",
 )

@@ -43,7 +43,7 @@ def _dtype(dtypes: DTypes, params: Params) -> tuple[DType, ...]:
             "cast: no conversion between these dtypes",
             asked=f"{source.key} to {target.key}",
             allowed=", ".join(allowed),
-            hint="go through f32",
+            hint="go through f32 (numbers that f32 does not hold are then rounded twice)",
         )
     return (target,)
 

@@ -339,8 +339,9 @@ OPS = (
         _write_backward,
         _write_samples,
         _write_errors,
-        "x with update written along an axis from start on, a parameter or the number in position, which is read on "
-        "the device. With wrap entries go to their index modulo the axis' extent; without, an overhang is refused.",
+        "x with update written along an axis from start on, a parameter or the number in position (I64, shape (1,)), "
+        "which is read on the device. With wrap entries go to their index modulo the axis' extent; without, an "
+        "overhang is refused.",
         dtype_rule=_write_dtype,
         dtypes=tuple((d, d, DType.I64, d) for d in ALL),
         value_check=_start_inside,
