@@ -151,8 +151,6 @@ def _claims(options: argparse.Namespace) -> Result:
         )
         if interrupted:
             console().print("interrupted; the same command with --resume goes on with what is left")
-        for problem in (*job.problems, *trouble):
-            console().print(f"warning: {problem}")
         if job.refused:
             console().print(f"{len(job.refused)} implementations take no call on this device")
         if job.left:
@@ -167,6 +165,8 @@ def _claims(options: argparse.Namespace) -> Result:
             console().print(
                 f"sweeps that lag: {', '.join(lagging)}; `fuelvk verify --sweep --status` shows more"
             )
+        for problem in (*job.problems, *trouble):
+            console().print(f"warning: {problem}")
 
     data = {
         "level": job.level.value,
@@ -253,7 +253,14 @@ def _sweep(options: argparse.Namespace) -> Result:
             sweep = Sweep(entry, options.device, first=first, last=last, levels=levels)
             if options.resume:
                 sweep.resume()
-            outcomes += sweep.run(show(entry.name))
+            try:
+                outcomes += sweep.run(show(entry.name))
+            except KeyboardInterrupt:
+                done = f"{sweep.next - first:,} of {last - first + 1:,} inputs of {entry.name}"
+                print(
+                    f"interrupted: {done} were tried; the same command with --resume goes on", file=sys.stderr
+                )
+                raise
     rows = [o.record for o in outcomes]
 
     def show_table() -> None:

@@ -212,7 +212,7 @@ def _name_damaged(ledgers: Book) -> None:
             return
         _named.add(problem)
     warnings.warn(
-        f"{problem}; its records count for nothing until then (`fuelvk doctor` lists all such files)",
+        f"{problem}; what is damaged counts for nothing until then (`fuelvk doctor` lists it all)",
         DamagedLedgerWarning,
         stacklevel=2,
     )

@@ -25,7 +25,7 @@ from fuelvk.base.dtypes import DType
 from fuelvk.base.errors import ParameterError, UnsupportedError
 from fuelvk.base.files import replace_file
 from fuelvk.base.hashing import digest64
-from fuelvk.evidence import Place, Record, ledger_dir, update
+from fuelvk.evidence import Place, Record, ledger_dir, update, writable
 from fuelvk.graph.registry import find_op
 from fuelvk.graph.types import OpEntry
 from fuelvk.kernels.types import BackendImpl
@@ -181,8 +181,10 @@ class Sweep:
         """Tries what is left; records the outcome in the ledgers when the range is all of F32.
 
         ``progress`` is called with inputs done and inputs in all. Interrupted (KeyboardInterrupt), it leaves its
-        state behind for ``resume``.
+        state behind for ``resume``. Raises FormatError, before anything is tried, where the folder cannot be written.
         """
+        for part in self.parts:
+            writable(self.folder, part.place)
         runners = self._runners()
         total = self.last - self.first + 1
         saved = time.monotonic()

@@ -56,6 +56,23 @@ def test_it_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert not Sweep(op_named("tanh"), first=FIRST, last=LAST, folder=tmp_path).resume(), "done and forgotten"
 
 
+def test_an_interrupted_command_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setenv("FUELVK_LEDGER_DIR", str(tmp_path))
+    monkeypatch.setattr(Sweep, "_start", stop)
+    command = ["verify", "tanh", "--sweep", "--range", f"{FIRST}:{LAST}"]
+    assert main(command) == 130
+    assert "of tanh were tried; the same command with --resume goes on" in capsys.readouterr().err
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("FUELVK_LEDGER_DIR", str(tmp_path / "file" / "below"))
+    assert main(command) == 1
+    assert "next: set FUELVK_LEDGER_DIR" in capsys.readouterr().err
+
+
 def test_the_last_inputs_are_tried(tmp_path: Path) -> None:
     sweep = Sweep(op_named("tanh"), first=0xFFFFF000, chunk=1024, folder=tmp_path)
     assert {o.record.inputs for o in sweep.run()} == {4096}
