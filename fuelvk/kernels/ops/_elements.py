@@ -215,6 +215,8 @@ def _by_rows(
     """Records a copy by whole rows of the target where those are long; returns whether it did."""
     (*rows, inner), (x, y) = shape, views
     words, flat = inner * size // 8, len(shape) == 1 and x.strides == (1,) and size == 8
+    # CPU drivers copy flat arrays by rows as well, which reads their lines ahead.
+    flat = flat and context.caps.device_type != "cpu"
     if y.strides[-1] != 1 or words < LEAST_ROW or len(rows) > _ROW_RANK or flat:
         return False
     shader = _row_shader(size)
