@@ -75,8 +75,8 @@ class Tolerance:
         if self._exceeded(claim, dtype) is None:
             return "canonical: admitted under every tolerance"
         return (
-            f"canonical: admitted under every tolerance; promises {claim.summary()}, more error than the {self} asked "
-            "for: nothing more exact is registered to serve"
+            f"canonical: admitted under every tolerance; promises {claim.summary()}, which does not bear out the "
+            f"{self} asked for"
         )
 
     def _exceeded(self, claim: PrecisionGuarantee, dtype: DType) -> str | None:
