@@ -118,3 +118,16 @@ def test_picked_rows(dtype: DType, index: DType, gpu: VulkanDevice, cpu: Device)
         x = base[off : off + int(np.prod(shape))].reshape(shape)
         picks = rng.integers(0, shape[axis], 37).astype(index.numpy)
         agree("index_select", (dtype, index, dtype), (x, picks[1:]), {"axis": axis}, gpu, cpu)
+
+
+@pytest.mark.parametrize("index", [DType.I64, DType.I32, DType.U32], ids=lambda d: d.key)
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.key)
+def test_picked_elements(dtype: DType, index: DType, gpu: VulkanDevice, cpu: Device) -> None:
+    """Indices and results that begin anywhere along long rows, along the first axis and the last."""
+    base, dtypes = base_of(dtype), (dtype, index, dtype)
+    indices = np.random.default_rng(7).integers(0, 50, 60000).astype(index.numpy)
+    for off, inner in ((0, 1000), (1, 999), (3, 1023), (2, 514)):
+        x = base[off : off + 50 * inner].reshape(50, inner)
+        picks = indices[off : off + 50 * inner].reshape(50, inner)
+        for axis in (0, 1):
+            agree("gather", dtypes, (x, picks), {"axis": axis}, gpu, cpu)

@@ -33,6 +33,8 @@ def calls(dtype: DType) -> Iterator[tuple[str, tuple[DType, ...], tuple[Array, .
             rows[:, 1:] = 3
             yield "index_select", (dtype, index, dtype), (x, picks), {"axis": 0}
             yield "gather", (dtype, index, dtype), (x, rows), {"axis": 0}
+            long = (x.repeat(81, 1), rows.repeat(81, 1))  # by whole rows, eight elements and more at once
+            yield "gather", (dtype, index, dtype), long, {"axis": 0}
     dtypes = (dtype, dtype, DType.I64, dtype)
     for bad in (*ENDS, 3):
         for wrap in (False, True) if bad < 0 else (False,):
