@@ -195,6 +195,13 @@ def all_samples(dtypes: tuple[DType, ...], rng: np.random.Generator) -> Iterable
     dy[0, 1, 3] = np.nan  # a row that keeps nothing
     params = {"scale": 0.4, "causal": True, "causal_offset": -10}
     yield Sample((q, k, v, dy, None, None), params, "nan_above_a_row_without_keys")
+    q, k, v, dy = _with_gradient(rng, qkv(rng, (1, 2, 1, 67, 70, 34), dtype), dtype)
+    k[0, 0, 40, 2], v[0, 0, 66, 3], q[0, 1, 20, 33], dy[0, 0, 50, 0] = np.nan, np.inf, -np.inf, np.nan
+    params = {"scale": 0.2, "causal": True, "window_left": 30}
+    yield Sample((q, k, v, dy, None, None), params, "not_finite_behind_masks")
+    inputs = _with_gradient(rng, qkv(rng, (1, 3, 3, 128, 20, 2), dtype), dtype)
+    params = {"scale": 0.7, "window_left": 2, "window_right": 2, "causal_offset": 0}
+    yield Sample((*inputs, None, None), params, "windows_beyond_the_last_key")
 
 
 def error_samples(name: str) -> Iterable[ErrorSample]:
