@@ -111,7 +111,7 @@ def test_chunks_do_not_show(
     limit: int, d: int, gpu: Device, cpu: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Query rows block by block, or kv heads one after the other: the bytes of the C kernel."""
-    for name in ("_CHUNK_CPU", "_CHUNK_GPU"):
+    for name in ("_CHUNK_CPU", "_CHUNK_MANY", "_CHUNK_GPU"):
         monkeypatch.setattr(kernels, name, limit)
     rng = np.random.default_rng(9)
     q, dy = (rng.standard_normal((2, 4, 150, d), dtype=np.float32) for _ in range(2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,8 +48,13 @@ _INDEX_LIMIT = 1 << 30  # totals of dk and dv lie in one buffer of 2^31 elements
 # What the probabilities of one chunk may take, where 64 query rows of one head do not take more. A CPU device keeps a
 # small chunk in its caches; a GPU wants work for all of its units.
 _CHUNK_CPU, _CHUNK_GPU = 1 << 20, 256 << 20
+# The kernels that hold operands take blocks of 64 rows: more of them together where there are more cores.
+_CHUNK_MANY = max(2 << 20, (os.cpu_count() or 1) << 19)
 # Groups of the kernels for subgroups: those of a CPU device share its cores, a GPU wants many.
 _WORKERS_CPU, _WORKERS_GPU = 32, 2048
+# The kernels that hold operands pay for a block of query rows: the least rows of a head, and the keys of a unit of
+# `collect_many`.
+_MANY_ROWS, _MANY_KEYS = 16, 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +96,7 @@ def _chunks(p: AttnParams, row_bytes: int, limit: int) -> Iterator[_Chunk]:
     """Cuts the blocks of 64 query rows of all kv heads into chunks; a kv head's blocks come in order."""
     pairs_all, blocks_all = p.B * p.Hkv, p.group * -(-p.Sq // _BLOCK_ROWS)
     fitting = max(limit // max(_BLOCK_ROWS * row_bytes, 1), 1)
-    pairs = min(pairs_all, fitting)
+    pairs = -(-pairs_all // -(-pairs_all // fitting))  # as equal as can be
     blocks = max(min(blocks_all, fitting // pairs), 1)
     for pair0 in range(0, pairs_all, pairs):
         for block0 in range(0, max(blocks_all, 1), blocks):
@@ -119,6 +125,28 @@ class _Shaders:
     rows: int = 1
     keys: int = 1
     paired: bool = False
+    many: bool = False
+
+    @property
+    def both(self) -> tuple[ShaderRef, ShaderRef]:
+        return self.weights, self.collect
+
+    def takes(self, caps: Capabilities, p: AttnParams) -> bool:
+        """True where the kernels are for a call on a device; those with ``many`` are for CPU devices that have them."""
+        if self.many and (caps.device_type != "cpu" or caps.loop_iterations or p.Sq < _MANY_ROWS):
+            return False
+        if self.many and any(isinstance(shader.select(caps), str) for shader in self.both):
+            return False
+        return p.D % 2 == 0 or not self.paired
+
+    def columns(self, caps: Capabilities, d: int) -> int:
+        """Returns the units of `collect` that share a group of keys: dk and dv by the columns held, else 1."""
+        return 2 * -(-d // (4 * self.collect.width(caps))) if self.many else 1
+
+    def chunk_bytes(self, caps: Capabilities) -> int:
+        if caps.device_type != "cpu":
+            return _CHUNK_GPU
+        return _CHUNK_MANY if self.many else _CHUNK_CPU
 
     def grid(self, context: VulkanContext, units: int, steps: int) -> tuple[int, int, int]:
         """Returns one group a unit, or the workers that share them; ``steps`` are a unit's loop iterations at most."""
@@ -142,16 +170,21 @@ def _vulkan(op: _Gradients, dtype: DType, choices: tuple[_Shaders, ...]) -> Call
         p = resolved(inputs, layouts, params, _PLACES)
         if not p.B * p.Hkv * p.D:
             return
-        shaders = next(s for s in choices if p.D % 2 == 0 or not s.paired)
+        shaders = next(s for s in choices if s.takes(context.caps, p))
         q, k, v, dy, slopes, lens = inputs
         like_q, like_k = (Layout.of((p.B, h, s, p.D)) for h, s in ((p.Hq, p.Sq), (p.Hkv, p.Sk)))
         size = dtype.accumulator.size
         width = -(-p.Sk // _KEYS) * _KEYS + _PAD
         parts = 3 if p.softcap else 2
-        chunks = tuple(_chunks(p, width * parts * size, _chunk_bytes(context.caps)))
+        chunks = tuple(_chunks(p, width * parts * size, shaders.chunk_bytes(context.caps)))
         largest = max(chunk.pairs * chunk.blocks for chunk in chunks)
-        work = context.scratch(max(largest * _BLOCK_ROWS * width * parts * size, size))
-        sums = work if len(chunks) == 1 else context.scratch(max(2 * like_k.elements * size, size))
+        totals = _WORKERS_CPU * _BLOCK_ROWS * 4 * shaders.weights.width(context.caps) if shaders.many else 1
+        work = context.scratch((largest * _BLOCK_ROWS * width * parts + totals) * size)
+        sums = (
+            work
+            if len(chunks) == 1 and not shaders.many
+            else context.scratch(max(2 * like_k.elements * size, size))
+        )
         error, word = context.error_slot if lens is not None else (work, 0)
         places = (like_q, like_k, like_k, like_q)
         call = context.constant(call_words(p, places, layouts[4], layouts[5], dtype, word, like_k.elements))
@@ -170,16 +203,12 @@ def _vulkan(op: _Gradients, dtype: DType, choices: tuple[_Shaders, ...]) -> Call
                 rows = (q, k, v, dy, slopes, lens, call, work, error, dq)
                 context.dispatch(shaders.weights, grid, rows, 0b1110000000, words(grid))
             if wants & ~_WANTS[0] and p.Sk:
-                units = chunk.pairs * -(-p.Sk // shaders.keys)
+                units = chunk.pairs * -(-p.Sk // shaders.keys) * shaders.columns(context.caps, p.D)
                 grid = shaders.grid(context, units, 8 * chunk.blocks * block_steps(p.D))
                 keys = (q, dy, lens, call, work, sums, error, dk, dv)
                 context.dispatch(shaders.collect, grid, keys, 0b111100000, words(grid))
 
     return kernel
-
-
-def _chunk_bytes(caps: Capabilities) -> int:
-    return _CHUNK_CPU if caps.device_type == "cpu" else _CHUNK_GPU
 
 
 def _rows(op: _Gradients, dtype: DType) -> tuple[Registration, ...]:
@@ -195,6 +224,20 @@ def _rows(op: _Gradients, dtype: DType) -> tuple[Registration, ...]:
         keys=8,
         paired=True,
     )
+    many = (
+        ()
+        if dtype is not DType.F32
+        else (
+            _Shaders(
+                narrower_spirv("attention/weights_many", "weights_many", dtype=dtype),
+                narrower_spirv("attention/collect_many", "collect_many", dtype=dtype),
+                rows=_BLOCK_ROWS,
+                keys=_MANY_KEYS,
+                paired=True,
+                many=True,
+            ),
+        )
+    )
 
     return rows_of(
         op.id,
@@ -206,8 +249,12 @@ def _rows(op: _Gradients, dtype: DType) -> tuple[Registration, ...]:
             op.spread,
         ),
         on_vulkan=[
-            (_vulkan(op, dtype, choices), tuple(x for s in choices for x in (s.weights, s.collect)), ())
-            for choices in ((subgroups, anywhere), (anywhere,))
+            (
+                _vulkan(op, dtype, choices),
+                tuple(x for s in choices if not s.many for x in s.both),
+                tuple(x for s in choices if s.many for x in s.both),
+            )
+            for choices in ((*many, subgroups, anywhere), (anywhere,))
         ],
         costs=(cost_attn_backward_cpu, cost_attn_backward_vulkan),
         precision=op.precision,
