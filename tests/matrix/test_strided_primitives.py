@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fuelvk as fv
-from fuelvk.base.dtypes import DType
+from fuelvk.base.dtypes import INTEGERS, DType
 from fuelvk.base.errors import IndexOutOfRangeError
 from fuelvk.graph.registry import find_op
 from fuelvk.graph.types import OpEntry
@@ -192,3 +192,28 @@ def test_duplicates_are_added_in_index_order(gpu: VulkanDevice) -> None:
         got = fv.call("index_add", np.zeros((3, columns), np.float32), picks, given, axis=0, device=gpu)
         assert (got[1] == want).all()
         assert not got[::2].any()
+
+
+@pytest.mark.device
+@pytest.mark.parametrize("dtype", INTEGERS, ids=lambda d: d.key)
+@pytest.mark.parametrize("op", ["add", "sub", "mul", "maximum", "minimum", "neg", "abs", "sign"])
+def test_many_integers(op: str, dtype: DType, gpu: VulkanDevice, cpu: Device) -> None:
+    """Enough of them for wide workgroups, wrapping: from even and odd places, even and odd counts, one for all, spaced."""
+    ends = np.iinfo(dtype.numpy)
+    base = np.random.default_rng(12).integers(ends.min, ends.max, 70000, dtype.numpy, endpoint=True)
+    base[5:2000:7], base[6:2000:7] = ends.min, ends.max
+    one = np.broadcast_to(base[6:7], 5001)
+    pairs = (
+        (base[:5000], base[20000:25000]),
+        (base[2:32771], base[32774:65543]),
+        (base[1:5002], base[7000:12001]),
+        (base[4:5005], one),
+        (one, base[3:5004]),
+        (one, one),
+        (base[:9000:3], base[9000:0:-3]),
+    )
+    for left, right in pairs:
+        if op in ("neg", "abs", "sign"):
+            agree(op, (dtype, dtype), (left,), {}, gpu, cpu)
+        else:
+            agree(op, (dtype, dtype, dtype), (left, right), {}, gpu, cpu)

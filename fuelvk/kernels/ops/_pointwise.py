@@ -328,7 +328,7 @@ def pointwise(
     precision: PrecisionGuarantee,
     wrapper: str,
     result: DType | None = None,
-    shapes: bool = False,
+    shapes: Sequence[tuple[str, int, int]] | None = None,
     words: Words = _no_words,
     numbers: Numbers = _nothing,
     op_id: OpId | None = None,
@@ -336,8 +336,7 @@ def pointwise(
 ) -> tuple[Registration, ...]:
     """Returns the table rows of a pointwise op for one dtype: ``shader_row`` and ``cpu_rows``.
 
-    ``shapes`` says whether the stem comes in workgroups that move pairs too; ``op_id`` is the op where it is not the
-    primitive ``op``.
+    ``shapes`` are those of ``shader_row``; ``op_id`` is the op where it is not the primitive ``op``.
     """
     row = shader_row(
         op,
@@ -347,7 +346,7 @@ def pointwise(
         precision=precision,
         wrapper=wrapper,
         result=result,
-        shapes=PAIRS_AND_WIDE if shapes else None,
+        shapes=shapes,
         words=words,
         op_id=op_id,
         bytewise=bytewise,

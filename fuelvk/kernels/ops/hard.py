@@ -7,7 +7,7 @@ from typing import Any
 
 from fuelvk.base.dtypes import FLOATS, DType
 from fuelvk.kernels.claims import STRICT_HARD_SIGMOID, STRICT_HARD_SWISH
-from fuelvk.kernels.ops._pointwise import Words, pointwise
+from fuelvk.kernels.ops._pointwise import PAIRS_AND_WIDE, Words, pointwise
 from fuelvk.kernels.ops._rows import scalar_words
 from fuelvk.kernels.types import Registration
 
@@ -28,11 +28,11 @@ def _rows(dtype: DType) -> tuple[Registration, ...]:
     stem = "pointwise/parametric"
     return (
         *pointwise(
-            "hard_sigmoid", dtype, 1, stem, precision=STRICT_HARD_SIGMOID, wrapper=__file__, shapes=True,
+            "hard_sigmoid", dtype, 1, stem, precision=STRICT_HARD_SIGMOID, wrapper=__file__, shapes=PAIRS_AND_WIDE,
             words=_line_words(dtype), numbers=_line,
         ),
         *pointwise(
-            "hard_swish", dtype, 1, stem, precision=STRICT_HARD_SWISH, wrapper=__file__, shapes=True,
+            "hard_swish", dtype, 1, stem, precision=STRICT_HARD_SWISH, wrapper=__file__, shapes=PAIRS_AND_WIDE,
             words=lambda params: bytes(16), numbers=_nothing,
         ),
     )  # fmt: skip

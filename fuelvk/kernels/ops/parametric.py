@@ -10,7 +10,7 @@ from typing import Any
 from fuelvk.base.dtypes import FLOATS, DType
 from fuelvk.graph.types import OpId
 from fuelvk.kernels.claims import STRICT_AFFINE, STRICT_CORRECTLY_ROUNDED, STRICT_POWI
-from fuelvk.kernels.ops._pointwise import Numbers, Words, pointwise
+from fuelvk.kernels.ops._pointwise import PAIRS_AND_WIDE, Numbers, Words, pointwise
 from fuelvk.kernels.ops._rows import scalar_words
 from fuelvk.kernels.types import PrecisionGuarantee, Registration
 
@@ -54,7 +54,7 @@ def _rows(op: str, numbers: Numbers, precision: PrecisionGuarantee, dtype: DType
         "pointwise/parametric",
         precision=precision,
         wrapper=__file__,
-        shapes=True,
+        shapes=PAIRS_AND_WIDE,
         words=_exponent if op == "powi" else _scalars(numbers, dtype),
         numbers=numbers,
     )
@@ -70,7 +70,7 @@ def affine_rows(dtype: DType, *, op_id: OpId, wrapper: str) -> tuple[Registratio
         "pointwise/parametric",
         precision=STRICT_AFFINE,
         wrapper=wrapper,
-        shapes=True,
+        shapes=PAIRS_AND_WIDE,
         words=words,
         numbers=_affine,
         op_id=op_id,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fuelvk.base.dtypes import FLOATS, INTEGERS, DType
 from fuelvk.kernels.claims import STRICT_CORRECTLY_ROUNDED, STRICT_EXACT, STRICT_ONE_ULP
-from fuelvk.kernels.ops._pointwise import pointwise
+from fuelvk.kernels.ops._pointwise import PAIRS_AND_WIDE, WIDE, pointwise
 from fuelvk.kernels.types import PrecisionGuarantee, Registration
 
 _EXACT_UNARY = ("neg", "abs", "relu", "sign", "step")
@@ -12,6 +12,8 @@ _ROUNDED_UNARY = ("sqr",)
 _ROUNDED_BINARY = ("add", "sub", "mul", "div")
 _EXTREMA = ("maximum", "minimum")
 _INTEGER_BINARY = ("add", "sub", "mul", "maximum", "minimum")
+
+_WIDE_INTEGERS = (DType.I64, DType.I32)
 
 
 def _claim(op: str, dtype: DType) -> PrecisionGuarantee:
@@ -30,9 +32,8 @@ def _claim(op: str, dtype: DType) -> PrecisionGuarantee:
 
 def _rows(op: str, dtype: DType, inputs: int) -> tuple[Registration, ...]:
     stem = "pointwise/integer" if dtype.is_integer else f"pointwise/{'unary' if inputs == 1 else 'binary'}"
-    return pointwise(
-        op, dtype, inputs, stem, precision=_claim(op, dtype), wrapper=__file__, shapes=dtype.is_float
-    )
+    shapes = PAIRS_AND_WIDE if dtype.is_float else WIDE if dtype in _WIDE_INTEGERS else ()
+    return pointwise(op, dtype, inputs, stem, precision=_claim(op, dtype), wrapper=__file__, shapes=shapes)
 
 
 _TABLE = (

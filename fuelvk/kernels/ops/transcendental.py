@@ -10,7 +10,7 @@ from cpu_reference._sources import strict_table
 from fuelvk.base.dtypes import FLOATS, DType
 from fuelvk.kernels.claims import STRICT_CORRECTLY_ROUNDED, STRICT_ONE_ULP
 from fuelvk.kernels.driver_claims import CHEAP_ONE_ULP, driver_claim
-from fuelvk.kernels.ops._pointwise import WIDE, cpu_rows, pointwise, shader_row
+from fuelvk.kernels.ops._pointwise import PAIRS_AND_WIDE, WIDE, cpu_rows, pointwise, shader_row
 from fuelvk.kernels.types import Registration
 
 _STEMS = {
@@ -92,7 +92,7 @@ IMPLS = (
             "pointwise/unary",
             precision=STRICT_CORRECTLY_ROUNDED,
             wrapper=__file__,
-            shapes=True,
+            shapes=PAIRS_AND_WIDE,
         )
     ),
 )
