@@ -126,7 +126,9 @@ class Buffer:
         self.info: Any = None
 
     def __del__(self) -> None:
+        # Goes back once only: in a cycle of garbage another object's finalizer may still call ``free``.
         if getattr(self, "parent", _FREED) is None:
+            self.parent = _FREED
             self._pool.returned.append(self.slot)
 
     def __repr__(self) -> str:

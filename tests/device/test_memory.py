@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from fuelvk.base.errors import OutOfDeviceMemoryError, ParameterError
-from fuelvk.vulkan import Device, DeviceInfo, open_device
+from fuelvk.vulkan import Buffer, Device, DeviceInfo, open_device
 from fuelvk.vulkan.memory import DEDICATED, PADDING, size_class
 from tests.device.programs import fill, fill_pipeline, words
 
@@ -105,6 +105,22 @@ def test_freed_buffers_are_refused(device: Device) -> None:
         fill(device.recorder(), fill_pipeline(device), buffer, 1)
     with pytest.raises(ParameterError, match="buffer 0 of a dispatch is not a buffer"):
         device.recorder().dispatch(fill_pipeline(device), (1, 1, 1), ("text",), 1, bytes(12))  # type: ignore[arg-type]
+
+
+def test_a_buffer_in_a_cycle_of_garbage_goes_back_once(device: Device) -> None:
+    """The buffer's finalizer runs before its owner's, which frees it too: no two buffers get its place."""
+
+    class Owner:
+        def __init__(self, buffer: Buffer) -> None:
+            self.buffer, self.itself = buffer, self
+
+        def __del__(self) -> None:
+            self.buffer.free()
+
+    Owner(device.alloc(50_000))
+    gc.collect()
+    first, second = device.alloc(50_000), device.alloc(50_000)
+    assert first.slot is not second.slot
 
 
 def test_budget(info: DeviceInfo) -> None:
