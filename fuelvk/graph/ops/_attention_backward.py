@@ -185,7 +185,7 @@ def all_samples(dtypes: tuple[DType, ...], rng: np.random.Generator) -> Iterable
     dtype = dtypes[0]
     yield from _plain(dtype, rng, [label for label, _, _ in CASES if label not in _NOT_HERE])
     yield from _ragged(dtype, rng)
-    inputs = _with_gradient(rng, qkv(rng, (1, 1, 1, 3, 17, 250), dtype), dtype)
+    inputs = _with_gradient(rng, qkv(rng, (1, 1, 1, 2, 9, 250), dtype), dtype)
     yield Sample((*inputs, None, None), {"scale": 0.06}, "wide_head")
     q, k, v, dy = _with_gradient(rng, qkv(rng, (1, 1, 1, 6, 9, 8), dtype), dtype)
     k[0, 0, 7, 2], v[0, 0, 7, 3], v[0, 0, 8, :] = np.nan, np.inf, np.nan
@@ -195,8 +195,8 @@ def all_samples(dtypes: tuple[DType, ...], rng: np.random.Generator) -> Iterable
     dy[0, 1, 3] = np.nan  # a row that keeps nothing
     params = {"scale": 0.4, "causal": True, "causal_offset": -10}
     yield Sample((q, k, v, dy, None, None), params, "nan_above_a_row_without_keys")
-    q, k, v, dy = _with_gradient(rng, qkv(rng, (1, 2, 1, 67, 70, 34), dtype), dtype)
-    k[0, 0, 40, 2], v[0, 0, 66, 3], q[0, 1, 20, 33], dy[0, 0, 50, 0] = np.nan, np.inf, -np.inf, np.nan
+    q, k, v, dy = _with_gradient(rng, qkv(rng, (1, 1, 1, 67, 70, 34), dtype), dtype)
+    k[0, 0, 40, 2], v[0, 0, 66, 3], q[0, 0, 20, 33], dy[0, 0, 50, 0] = np.nan, np.inf, -np.inf, np.nan
     params = {"scale": 0.2, "causal": True, "window_left": 30}
     yield Sample((q, k, v, dy, None, None), params, "not_finite_behind_masks")
     inputs = _with_gradient(rng, qkv(rng, (1, 3, 3, 128, 20, 2), dtype), dtype)
