@@ -50,6 +50,17 @@ def flushes_subnormals(device: Device) -> bool:
     return bool(fv.call("mul", tiny, np.array([0.5], np.float32), device=device)[0] == 0)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def memory_goes_back() -> Iterator[None]:
+    """After each module the devices give back what no buffer uses: thousands of shapes in one process add up."""
+    yield
+    from fuelvk.runtime import devices
+
+    for device in devices.opened():
+        if isinstance(device, VulkanDevice) and device.usable:
+            device.vk.memory.trim()
+
+
 @pytest.fixture(autouse=True)
 def no_validation_messages(request: pytest.FixtureRequest) -> Iterator[None]:
     """Under FUELVK_VALIDATION a message of the layers fails the test that caused it."""
