@@ -111,6 +111,7 @@ def ask(spec: str) -> dict[str, Any]:
     import fuelvk as fv
     from fuelvk.evidence import Book
     from fuelvk.verify.calls import Level
+    from fuelvk.verify.coverage import hosts_of
     from fuelvk.verify.runner import Run
 
     device = fv.device(spec)
@@ -122,8 +123,7 @@ def ask(spec: str) -> dict[str, Any]:
         "place": str(place),
         "host": place.host,
         "known": ledger is not None,
-        "elsewhere": ledger is not None
-        and not any(r.host == place.host for r in ledger.records.values() if r.claim != "sweep"),
+        "elsewhere": ledger is not None and bool(place.host) and place.host not in hosts_of(ledger),
         "left": len(run.left),
         "tried": len(records),
         "kernels": sorted({f"{r.op} {r.impl} {','.join(r.dtypes)}" for r in records}),

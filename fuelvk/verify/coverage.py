@@ -65,8 +65,13 @@ def coverage(ledger: Ledger, suite: Suite) -> Coverage:
             found.covered += 1
         found.failed += [r for r in records.values() if not r.passed and r.revision == str(impl.revision)]
     found.lagging = sorted({r.op for r in sweeps_of(ledger).values() if lags(r)})
-    found.hosts = tuple(sorted({r.host for records in known.values() for r in records.values() if r.host}))
+    found.hosts = hosts_of(ledger)
     return found
+
+
+def hosts_of(ledger: Ledger) -> tuple[str, ...]:
+    """Returns the instruction sets that a ledger's records, sweeps aside, were made on; none for a GPU's."""
+    return tuple(sorted({r.host for r in ledger.records.values() if r.claim != "sweep" and r.host}))
 
 
 def untried(ledgers: Iterable[Ledger], suite: Suite) -> list[str]:
