@@ -11,7 +11,7 @@ from hypothesis import settings
 
 import fuelvk as fv
 from fuelvk.base.errors import DriverNotFoundError
-from fuelvk.runtime.devices import CpuDevice, Device, VulkanDevice
+from fuelvk.runtime.devices import CpuDevice, Device, VulkanDevice, opened
 
 # Kernels change between two verifications; what a ledger makes of that is tested apart (test_trust.py).
 os.environ.setdefault("FUELVK_TRUST", "claims")
@@ -54,9 +54,7 @@ def flushes_subnormals(device: Device) -> bool:
 def memory_goes_back() -> Iterator[None]:
     """After each module the devices give back what no buffer uses: thousands of shapes in one process add up."""
     yield
-    from fuelvk.runtime import devices
-
-    for device in devices.opened():
+    for device in opened():
         if isinstance(device, VulkanDevice) and device.usable:
             device.vk.memory.trim()
 
@@ -65,9 +63,7 @@ def memory_goes_back() -> Iterator[None]:
 def no_validation_messages(request: pytest.FixtureRequest) -> Iterator[None]:
     """Under FUELVK_VALIDATION a message of the layers fails the test that caused it."""
     yield
-    from fuelvk.runtime import devices
-
-    for device in devices.opened():
+    for device in opened():
         if isinstance(device, VulkanDevice) and device.vk.debug.raising:
             device.vk.idle()
             device.vk.debug.raise_pending()

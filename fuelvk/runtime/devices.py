@@ -8,7 +8,7 @@ import platform
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -308,7 +308,7 @@ def forget(chosen: Device) -> None:
             del _opened[key]
 
 
-def opened() -> Iterator[Device]:
-    """Yields the devices this process has open, each once."""
+def opened() -> list[Device]:
+    """Returns the devices this process has open, each once."""
     with _lock:
-        yield from {id(d): d for (pid, _), d in _opened.items() if pid == os.getpid()}.values()
+        return list({id(d): d for (pid, _), d in _opened.items() if pid == os.getpid()}.values())
